@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storage is the contract between bide and the engines that keep its messages.
+//
+// An engine is a state machine over records. It holds no policy and needs no goroutine for
+// correctness: nothing is promoted, reaped or polled by anybody. Time is an argument: a zero now
+// means the engine's own clock, a given one lets a test drive every engine through the same second.
+// Instants are whole milliseconds: a given now and the engine's clock are rounded down, due times
+// and durations are rounded up, so that no rounding makes anything early.
+//
+// # Words
+//
+// A record is a stored message of a queue. It is delayed until its due time, then ready; a claim
+// leases it to a consumer under a receipt; settling the receipt ends the lease with an outcome:
+// ack (done with), retry (an attempt was spent), release (none was), bury (give up), expire (it was
+// too late to begin). A record that was buried, or that spent its last attempt, is dead until it is
+// redriven or purged. Delayed and ready records are waiting; delayed, ready and leased ones are
+// live; dead and done ones are finished.
+//
+// # Rules
+//
+// Every engine keeps these rules. Package storagetest has a test for each, named after it.
+//
+//   - R1 Enqueue answers per record: stored, duplicate, replaced, rerun, or refused with the reason.
+//     Each record is stored whole or not at all, and one bad record does not fail the others.
+//     Repeating the call while the id is live or in its dedup window stores nothing twice.
+//   - R2 A record is claimable from its due time on, by the engine's clock, never before. The
+//     engine's own clock never runs backwards for a queue: an answer of the clock below the last
+//     one is taken as the last one while the step is within [MaxClockStep]; a larger step is
+//     followed and counted in [Counters.ClockSteps]. Explicit instants do not move that clock.
+//   - R3 Claim order is priority (9 first), then due time, then arrival.
+//   - R4 A claimed record is invisible to Claim until its lease ends; at any instant it has at most
+//     one lease.
+//   - R5 A lease is lost at its end, by the engine's clock, even if nobody has claimed the record
+//     again. Settling or extending with a lost or outdated receipt changes nothing and says so.
+//     Tokens only grow within a queue, across restarts and failovers too: a token is the larger of
+//     the last one plus one and the claim's instant in microseconds, and stays below 2^53. A
+//     failover to a copy that lags keeps this while the clocks of the two servers differ by less
+//     than the lag of the copy and a queue hands out fewer than a million records a second.
+//   - R6 A lease that has ended makes its record claimable without help from any other process, due
+//     at the end of the lease. Get, Cancel, Edit and Stats treat it as ready from that instant.
+//   - R7 A record whose last allowed attempt ends in retry, or in the end of its lease, is dead.
+//     Deliveries are counted apart from attempts: a release gives its attempt back and keeps its
+//     delivery. A record whose delivery ends in retry, release or the end of its lease is dead when
+//     [QueueConfig.MaxDeliveries] are spent, for [ReasonMaxDeliveries] unless its attempts were
+//     spent too. A lease that ends gives [ReasonLeaseEnded], to the dead and to the living.
+//   - R8 Wait returns within 10 ms of something becoming claimable, also if that happened between
+//     Claim and Wait; within 15 s after a connection was lost; within 2 min if a notice is lost on a
+//     live one. Waking for nothing is allowed, sleeping through work is not.
+//   - R9 What a call reported as done survives a crash as far as the engine's stated durability
+//     goes. Claims count: an attempt is recorded before the record is handed over.
+//   - R10 Cancel and Edit by id are atomic while no live lease exists. A leased record refuses with
+//     [ErrConflict], unless Cancel says running: then the lease is revoked and the next Extend or
+//     Settle tells its holder.
+//   - R13 A record past its expiry is never delivered; it is dropped and counted as expired.
+//   - R14 Counts add up: delayed + ready + leased + dead + done = records stored =
+//     Enqueued − Replaced − Acked − Expired − Cancelled − Purged of [Counters], and no structure
+//     holds an id without a record or the reverse. Whatever but the records themselves is lost,
+//     Repair rebuilds it from them and says what it did.
+//   - R15 A paused queue accepts and does not deliver: Claim on it answers with no record and
+//     [Forever], and resuming it wakes who waits.
+//
+// R11 and R12 are reserved for the order of keys and for bounded queues.
+//
+// # Identity
+//
+// A record is (id, sequence); sequences grow with arrival in their queue. At most one record of an
+// id is live. Calls by id mean the live record, else the finished one with the highest sequence.
+// Finished records never block an id.
+//
+//	enqueue of an id that is …   Keep        Replace    Rerun
+//	delayed or ready             duplicate   replaced   duplicate
+//	leased                       duplicate   rerun      rerun
+//	in its dedup window          duplicate   stored     stored
+//	dead, done, unknown          stored      stored     stored
+//
+// Replaced means that the old record is gone and the new one stands in its place, with a sequence
+// of its own and no attempts spent. Rerun means that the new record is kept as the successor of the
+// running one: the latest successor wins, it starts (becomes a record of the queue, is counted and
+// becomes claimable at its due time) when the running one is finished by ack, bury, expire or its
+// last attempt, and it is dropped when the running one is cancelled, purged or replaced. A retry or
+// the end of a lease leaves it attached. It has its sequence from its own Enqueue.
+//
+// The dedup window of an id begins with the ack of a record that has [Record.DedupFor] and is ended
+// by whatever stores the id again. Cancel, expiry and death leave none.
+//
+// # What time does
+//
+// Leases end and records expire by themselves. Calls by id see that at once. Every other call on a
+// queue first works off up to [Sweep] ended leases (earliest end first, then sequence) and after
+// them up to [Sweep] expiries (earliest first, then sequence), so that no call is unbounded; what
+// is left over is still shown in the state that it had, and Claim answers Next 0 for it.
+package storage

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits of the contract. Engines check them with the functions below, so that a bad argument gets
+// the same answer everywhere.
+const (
+	MaxName      = 128                   // bytes of a queue name
+	MaxID        = 256                   // bytes of an id
+	MaxKey       = 256                   // bytes of a key
+	MaxPriority  = 9                     //
+	MaxReason    = 1024                  // bytes of a reason
+	MaxBatch     = 1000                  // records in one call
+	MaxAttempts  = 1_000_000             // also deliveries
+	MaxLease     = 24 * time.Hour        //
+	MaxDelay     = 50 * 8766 * time.Hour // 50 years
+	MaxClockStep = 10 * time.Second      // see R2
+	DefaultBody  = 1 << 20               // bytes of a body with its headers, unless the engine is opened with another limit
+	Sweep        = 100                   // see "What time does"
+)
+
+var (
+	maxNow = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	maxDue = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// Millis rounds a duration up to whole milliseconds.
+func Millis(d time.Duration) time.Duration {
+	if r := d % time.Millisecond; r > 0 {
+		return d - r + time.Millisecond
+	}
+	return d
+}
+
+// DueMilli returns an instant in Unix milliseconds, rounded up; instants before 1970 are 0.
+func DueMilli(t time.Time) int64 {
+	ms := t.UnixMilli()
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
+		ms++
+	}
+	return max(ms, 0)
+}
+
+// CheckNow accepts the zero instant, and explicit ones from 1970 to 2100.
+func CheckNow(now time.Time) error {
+	if !now.IsZero() && (now.UnixMilli() < 0 || now.After(maxNow)) {
+		return fmt.Errorf("%w: instant %s is not between 1970 and 2100", ErrInvalid, now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// CheckQueue accepts names of 1 to MaxName letters, digits, dots, dashes, underscores and colons
+// that begin with a letter or a digit.
+func CheckQueue(name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: queue name is empty", ErrInvalid)
+	}
+	if len(name) > MaxName {
+		return fmt.Errorf("%w: queue name has %d bytes, at most %d are allowed", ErrInvalid, len(name), MaxName)
+	}
+	for i, c := range []byte(name) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && (i == 0 || c != '.' && c != '-' && c != '_' && c != ':') {
+			return fmt.Errorf("%w: queue name %q: letters, digits and .-_: are allowed, beginning with a letter or a digit", ErrInvalid, name)
+		}
+	}
+	return nil
+}
+
+// CheckID accepts 1 to MaxID bytes of UTF-8 without control characters.
+func CheckID(id string) error {
+	if id == "" {
+		return fmt.Errorf("%w: id is empty", ErrInvalid)
+	}
+	return checkText("id", id, MaxID)
+}
+
+func checkText(what, s string, most int) error {
+	if len(s) > most {
+		return fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrInvalid, what, len(s), most)
+	}
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%w: %s is not valid UTF-8", ErrInvalid, what)
+	}
+	for _, r := range s {
+		if r < 0x20 || r == 0x7f {
+			return fmt.Errorf("%w: %s %q contains a control character", ErrInvalid, what, s)
+		}
+	}
+	return nil
+}
+
+func checkDuration(what string, d, least, most time.Duration) error {
+	if d < least || d > most {
+		return fmt.Errorf("%w: %s %s is not between %s and %s", ErrInvalid, what, d, least, most)
+	}
+	return nil
+}
+
+func checkNumber(what string, n, least, most int) error {
+	if n < least || n > most {
+		return fmt.Errorf("%w: %s %d is not between %d and %d", ErrInvalid, what, n, least, most)
+	}
+	return nil
+}
+
+func checkDue(due time.Time) error {
+	if due.After(maxDue) {
+		return fmt.Errorf("%w: due time %s is after the year 2200", ErrInvalid, due.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+func checkPayload(body []byte, headers map[string]string, maxBody int) error {
+	size := len(body)
+	for name, value := range headers {
+		if name == "" {
+			return fmt.Errorf("%w: a header has no name", ErrInvalid)
+		}
+		if err := checkText("header name", name, MaxKey); err != nil {
+			return err
+		}
+		if !utf8.ValidString(value) {
+			return fmt.Errorf("%w: value of header %q is not valid UTF-8", ErrInvalid, name)
+		}
+		size += len(name) + len(value)
+	}
+	if size > maxBody {
+		return fmt.Errorf("%w: body and headers have %d bytes, at most %d are allowed", ErrTooLarge, size, maxBody)
+	}
+	return nil
+}
+
+// Check looks at what the producer says. Its error goes into the record's EnqueueResult.
+func (r *Record) Check(maxBody int) error {
+	if err := CheckID(r.ID); err != nil {
+		return err
+	}
+	if err := checkText("key", r.Key, MaxKey); err != nil {
+		return err
+	}
+	if err := checkNumber("priority", r.Priority, 0, MaxPriority); err != nil {
+		return err
+	}
+	if err := checkNumber("max attempts", r.MaxAttempts, 0, MaxAttempts); err != nil {
+		return err
+	}
+	if !r.Due.IsZero() && r.Delay != 0 {
+		return fmt.Errorf("%w: both a due time and a delay are set", ErrInvalid)
+	}
+	if err := checkDue(r.Due); err != nil {
+		return err
+	}
+	if err := checkDuration("delay", r.Delay, 0, MaxDelay); err != nil {
+		return err
+	}
+	if err := checkDuration("expiry", r.ExpireIn, 0, MaxDelay); err != nil {
+		return err
+	}
+	if err := checkDuration("dedup window", r.DedupFor, 0, MaxDelay); err != nil {
+		return err
+	}
+	if r.OnLive > Rerun {
+		return fmt.Errorf("%w: unknown OnLive %d", ErrInvalid, r.OnLive)
+	}
+	return checkPayload(r.Body, r.Headers, maxBody)
+}
+
+// CheckBatch looks at the size of a call.
+func CheckBatch(n int) error { return checkNumber("batch of", n, 0, MaxBatch) }
+
+// CheckLease looks at the length of a lease.
+func CheckLease(d time.Duration) error {
+	return checkDuration("lease", d, time.Millisecond, MaxLease)
+}
+
+// Check looks at every field.
+func (c *Claim) Check() error {
+	if err := CheckQueue(c.Queue); err != nil {
+		return err
+	}
+	if err := checkNumber("limit", c.Limit, 1, MaxBatch); err != nil {
+		return err
+	}
+	if c.MaxBytes < 0 {
+		return fmt.Errorf("%w: max bytes %d is negative", ErrInvalid, c.MaxBytes)
+	}
+	if err := checkText("claimer", c.By, MaxID); err != nil {
+		return err
+	}
+	return CheckLease(c.Lease)
+}
+
+// Check looks at every field.
+func (s *Settlement) Check() error {
+	if err := CheckQueue(s.Receipt.Queue); err != nil {
+		return err
+	}
+	if err := CheckID(s.Receipt.ID); err != nil {
+		return err
+	}
+	if s.Verdict < Ack || s.Verdict > Expire {
+		return fmt.Errorf("%w: unknown verdict %d", ErrInvalid, s.Verdict)
+	}
+	if s.Delay != 0 && s.Verdict != Retry && s.Verdict != Release {
+		return fmt.Errorf("%w: only retry and release take a delay", ErrInvalid)
+	}
+	return checkDuration("delay", s.Delay, 0, MaxDelay)
+}
+
+// CutReason shortens a reason to MaxReason bytes, at the border of a character.
+func CutReason(s string) string {
+	if len(s) <= MaxReason {
+		return s
+	}
+	n := MaxReason
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Check looks at the fields that are set.
+func (e *Edit) Check(maxBody int) error {
+	if e.Due != nil && e.Delay != nil {
+		return fmt.Errorf("%w: both a due time and a delay are set", ErrInvalid)
+	}
+	if e.Due != nil {
+		if e.Due.IsZero() {
+			return fmt.Errorf("%w: due time is zero", ErrInvalid)
+		}
+		if err := checkDue(*e.Due); err != nil {
+			return err
+		}
+	}
+	if e.Delay != nil {
+		if err := checkDuration("delay", *e.Delay, 0, MaxDelay); err != nil {
+			return err
+		}
+	}
+	if e.Priority != nil {
+		if err := checkNumber("priority", *e.Priority, 0, MaxPriority); err != nil {
+			return err
+		}
+	}
+	var body []byte
+	var headers map[string]string
+	if e.Body != nil {
+		body = *e.Body
+	}
+	if e.Headers != nil {
+		headers = *e.Headers
+	}
+	return checkPayload(body, headers, maxBody)
+}
+
+// Check looks at the fields that are set.
+func (e *ConfigEdit) Check() error {
+	if e.ExpireIn != nil {
+		if err := checkDuration("expiry", *e.ExpireIn, 0, MaxDelay); err != nil {
+			return err
+		}
+	}
+	if e.MaxDeliveries != nil {
+		return checkNumber("max deliveries", *e.MaxDeliveries, 0, MaxAttempts)
+	}
+	return nil
+}
+
+// Check looks at every field; the states allowed are those of the call.
+func (f *Filter) Check(allowed ...State) error {
+	ok := false
+	for _, s := range allowed {
+		ok = ok || s == f.State
+	}
+	if !ok {
+		return fmt.Errorf("%w: state %q is not one of %v", ErrInvalid, f.State, allowed)
+	}
+	if f.ID != "" {
+		if err := CheckID(f.ID); err != nil {
+			return err
+		}
+	}
+	if err := checkText("key", f.Key, MaxKey); err != nil {
+		return err
+	}
+	return checkNumber("limit", f.Limit, 1, MaxBatch)
+}
+
+// Check looks at every field.
+func (r *Repair) Check() error { return checkNumber("limit", r.Limit, 1, MaxBatch) }
