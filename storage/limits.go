@@ -175,6 +175,9 @@ func (r *Record) Check(maxBody int) error {
 // CheckBatch looks at the size of a call.
 func CheckBatch(n int) error { return checkNumber("batch of", n, 0, MaxBatch) }
 
+// CheckLimit looks at how much a call asks for.
+func CheckLimit(n int) error { return checkNumber("limit", n, 1, MaxBatch) }
+
 // CheckLease looks at the length of a lease.
 func CheckLease(d time.Duration) error {
 	return checkDuration("lease", d, time.Millisecond, MaxLease)
@@ -185,7 +188,7 @@ func (c *Claim) Check() error {
 	if err := CheckQueue(c.Queue); err != nil {
 		return err
 	}
-	if err := checkNumber("limit", c.Limit, 1, MaxBatch); err != nil {
+	if err := CheckLimit(c.Limit); err != nil {
 		return err
 	}
 	if c.MaxBytes < 0 {
@@ -197,12 +200,17 @@ func (c *Claim) Check() error {
 	return CheckLease(c.Lease)
 }
 
-// Check looks at every field.
-func (s *Settlement) Check() error {
-	if err := CheckQueue(s.Receipt.Queue); err != nil {
+// Check looks at the queue and the id.
+func (r *Receipt) Check() error {
+	if err := CheckQueue(r.Queue); err != nil {
 		return err
 	}
-	if err := CheckID(s.Receipt.ID); err != nil {
+	return CheckID(r.ID)
+}
+
+// Check looks at every field.
+func (s *Settlement) Check() error {
+	if err := s.Receipt.Check(); err != nil {
 		return err
 	}
 	if s.Verdict < Ack || s.Verdict > Expire {
@@ -290,8 +298,8 @@ func (f *Filter) Check(allowed ...State) error {
 	if err := checkText("key", f.Key, MaxKey); err != nil {
 		return err
 	}
-	return checkNumber("limit", f.Limit, 1, MaxBatch)
+	return CheckLimit(f.Limit)
 }
 
 // Check looks at every field.
-func (r *Repair) Check() error { return checkNumber("limit", r.Limit, 1, MaxBatch) }
+func (r *Repair) Check() error { return CheckLimit(r.Limit) }
