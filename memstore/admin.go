@@ -171,7 +171,7 @@ func (s *Store) Configure(ctx context.Context, queue string, e storage.ConfigEdi
 	if err := e.Check(); err != nil {
 		return storage.QueueConfig{}, err
 	}
-	c, err := s.begin(ctx, time.Time{}, queue)
+	c, err := s.lock(ctx, queue)
 	if err != nil {
 		return storage.QueueConfig{}, err
 	}

@@ -81,10 +81,21 @@ type call struct {
 // begin locks the store and works off what time has done to the queue. The caller runs end, also
 // when it changed nothing.
 func (s *Store) begin(ctx context.Context, now time.Time, name string) (*call, error) {
-	if err := ctx.Err(); err != nil {
+	if err := storage.CheckNow(now); err != nil {
 		return nil, err
 	}
-	if err := storage.CheckNow(now); err != nil {
+	c, err := s.lock(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	c.now = c.instant(now, s.clock)
+	c.sweep()
+	return c, nil
+}
+
+// lock begins a call in which no time passes.
+func (s *Store) lock(ctx context.Context, name string) (*call, error) {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if err := storage.CheckQueue(name); err != nil {
@@ -99,9 +110,7 @@ func (s *Store) begin(ctx context.Context, now time.Time, name string) (*call, e
 	if q == nil {
 		q = newQueue(name)
 	}
-	c := &call{queue: q, now: q.instant(now, s.clock), store: s}
-	c.sweep()
-	return c, nil
+	return &call{queue: q, store: s}, nil
 }
 
 // end unlocks the store and wakes those who wait for what the call made claimable.

@@ -85,7 +85,8 @@ type Admin interface {
 	Cancel(ctx context.Context, now time.Time, queue, id string, running bool) error
 
 	// Configure changes the given fields of a queue's configuration, for everybody at once, and
-	// returns the whole of it. An empty edit reads it without creating the queue. R15
+	// returns the whole of it. It takes no instant and lets no time pass for the records. An empty
+	// edit reads the configuration without creating the queue. R15
 	Configure(ctx context.Context, queue string, e ConfigEdit) (QueueConfig, error)
 
 	// Repair compares the structures of a queue with its records, a bounded step at a time, and

@@ -4,6 +4,7 @@
 package assert
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -22,8 +23,12 @@ func Equal[T any](t testing.TB, got, want T, context ...any) {
 
 // Diff describes how got differs from want, "" if it does not.
 func Diff(got, want any) string {
-	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateErrors())
+	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateErrors(), large)
 }
+
+// large compares long byte slices at once: cmp looks at each byte, which takes seconds for a
+// megabyte under the race detector.
+var large = cmp.FilterValues(func(a, b []byte) bool { return len(a) > 4096 && len(b) > 4096 }, cmp.Comparer(bytes.Equal))
 
 // NoError fails on an error.
 func NoError(t testing.TB, err error, context ...any) {

@@ -1,0 +1,3 @@
+package storagetest
+import "testing"
+func Crowd(t *testing.T, open Open) {}

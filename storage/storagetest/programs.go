@@ -1,0 +1,3 @@
+package storagetest
+import "testing"
+func Programs(t *testing.T, open Open) {}

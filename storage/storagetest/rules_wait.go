@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storagetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/storage"
+)
+
+var waitRules = []rule{
+	{name: "R08WakesForEachCause", test: r08WakesForEachCause},
+	{name: "R08BetweenClaimAndWait", test: r08BetweenClaimAndWait},
+	{name: "R08ManyQueues", test: r08ManyQueues},
+	{name: "R08TimePasses", test: r08TimePasses},
+	{name: "R08Cancelled", test: r08Cancelled},
+	{name: "R08SoonerDue", test: r08SoonerDue},
+}
+
+// patience is how long a wait may take before the test calls it asleep. It bounds a failure, not a
+// speed: speed is measured elsewhere, on an idle machine.
+const patience = 20 * time.Second
+
+// awake fails unless a wait on the harness's queue ends with a notice.
+func (h *harness) awake(what string) {
+	h.t.Helper()
+	began := time.Now()
+	for time.Since(began) < patience {
+		ready, err := h.engine.Wait(h.ctx(), []string{h.queue}, patience)
+		assert.NoError(h.t, err)
+		if len(ready) > 0 {
+			assert.Equal(h.t, ready, []string{h.queue})
+			return
+		}
+	}
+	h.t.Fatalf("slept %s through: %s", time.Since(began), what)
+}
+
+// R8: everything that makes something claimable wakes who waits.
+func r08WakesForEachCause(t *testing.T, h *harness) {
+	h.now = time.Time{}
+	lease := func(id string) storage.Record {
+		h.enqueue(storage.Record{ID: id})
+		return h.claimOne(time.Hour)
+	}
+	causes := []struct {
+		name    string
+		prepare func() any
+		cause   func(prepared any)
+	}{
+		{"enqueue", nil, func(any) { h.enqueue(storage.Record{ID: "enqueue"}) }},
+		{"retry", func() any { return lease("retry") }, func(r any) { h.must(h.settle(r.(storage.Record), storage.Retry, 0, "")) }},
+		{"release", func() any { return lease("release") }, func(r any) { h.must(h.settle(r.(storage.Record), storage.Release, 0, "")) }},
+		{"a successor that starts", func() any {
+			r := lease("rerun")
+			h.enqueue(storage.Record{ID: "rerun", OnLive: storage.Rerun})
+			return r
+		}, func(r any) { h.must(h.settle(r.(storage.Record), storage.Ack, 0, "")) }},
+		{"edit", func() any {
+			h.enqueue(storage.Record{ID: "edit", Delay: time.Hour})
+			return nil
+		}, func(any) {
+			_, err := h.engine.Edit(h.ctx(), h.now, h.queue, "edit", storage.Edit{Delay: ptr(time.Duration(0))})
+			assert.NoError(h.t, err)
+		}},
+		{"redrive", func() any {
+			h.must(h.settle(lease("redrive"), storage.Bury, 0, ""))
+			return nil
+		}, func(any) {
+			b, err := h.engine.Redrive(h.ctx(), h.now, h.queue, storage.Filter{State: storage.Dead, Limit: 10})
+			assert.NoError(h.t, err)
+			assert.Equal(h.t, b.Count, 1)
+		}},
+		{"resume", func() any {
+			h.configure(storage.ConfigEdit{Paused: ptr(true)})
+			h.enqueue(storage.Record{ID: "paused"})
+			assert.Equal(h.t, h.claimNone().Next, storage.Forever)
+			return nil
+		}, func(any) { h.configure(storage.ConfigEdit{Paused: ptr(false)}) }},
+	}
+	for _, c := range causes {
+		var prepared any
+		if c.prepare != nil {
+			prepared = c.prepare()
+		}
+		h.claimNone()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.cause(prepared)
+		}()
+		h.awake(c.name)
+		<-done
+		h.must(h.settle(h.claimOne(time.Minute), storage.Ack, 0, ""))
+	}
+}
+
+// R8: a notice between Claim and Wait is not missed, and lasts until the next Claim.
+func r08BetweenClaimAndWait(t *testing.T, h *harness) {
+	h.now = time.Time{}
+	h.claimNone()
+	h.enqueue(storage.Record{ID: "a"})
+	h.awake("enqueued before the wait")
+	assert.Equal(t, h.claimOne(time.Minute).ID, "a")
+}
+
+// R8: one wait covers all the queues of a process, and names the one that is ready.
+func r08ManyQueues(t *testing.T, h *harness) {
+	queues := make([]string, 20)
+	for i := range queues {
+		queues[i] = NewQueueName()
+		_, err := h.engine.Claim(h.ctx(), time.Time{}, storage.Claim{Queue: queues[i], Limit: 1, Lease: time.Minute})
+		assert.NoError(t, err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.engine.Enqueue(h.ctx(), time.Time{}, queues[13], []storage.Record{{ID: "a"}})
+		done <- err
+	}()
+	ready, err := h.engine.Wait(h.ctx(), queues, patience)
+	assert.NoError(t, err)
+	assert.Equal(t, ready, []string{queues[13]})
+	assert.NoError(t, <-done)
+}
+
+// R8: a wait for which nothing happens ends after its time, with no queue.
+func r08TimePasses(t *testing.T, h *harness) {
+	h.now = time.Time{}
+	h.enqueue(storage.Record{ID: "a", Delay: unit})
+	c := h.claim(1, time.Minute)
+	began := time.Now()
+	for len(c.Records) == 0 && time.Since(began) < patience {
+		_, err := h.engine.Wait(h.ctx(), []string{h.queue}, c.Next)
+		assert.NoError(t, err)
+		c = h.claim(1, time.Minute)
+	}
+	assert.Equal(t, ids(c.Records), []string{"a"})
+	assert.True(t, !c.Now.Before(c.Records[0].Due), "early")
+}
+
+// R8: a wait ends with its context.
+func r08Cancelled(t *testing.T, h *harness) {
+	ctx, cancel := context.WithCancel(h.ctx())
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.engine.Wait(ctx, []string{h.queue}, storage.Forever)
+		done <- err
+	}()
+	cancel()
+	assert.ErrorIs(t, <-done, context.Canceled)
+}
+
+// R8: a message due before what the sleeper waits for wakes it, though it is not due yet.
+func r08SoonerDue(t *testing.T, h *harness) {
+	h.now = time.Time{}
+	h.enqueue(storage.Record{ID: "later", Delay: time.Hour})
+	h.claimNone()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.enqueue(storage.Record{ID: "sooner", Delay: time.Minute})
+	}()
+	h.awake("a sooner due time")
+	<-done
+	assert.True(t, h.claimNone().Next <= time.Minute)
+}
+
+// closed: Close ends what is under way, and every later call says ErrClosed.
+func closed(t *testing.T, engine storage.Engine) {
+	queue := NewQueueName()
+	done := make(chan error, 1)
+	go func() {
+		_, err := engine.Wait(t.Context(), []string{queue}, storage.Forever)
+		done <- err
+	}()
+	assert.NoError(t, engine.Close())
+	assert.ErrorIs(t, <-done, storage.ErrClosed)
+	_, err := engine.Enqueue(t.Context(), time.Time{}, queue, []storage.Record{{ID: "a"}})
+	assert.ErrorIs(t, err, storage.ErrClosed)
+	_, err = engine.Claim(t.Context(), time.Time{}, storage.Claim{Queue: queue, Limit: 1, Lease: time.Minute})
+	assert.ErrorIs(t, err, storage.ErrClosed)
+	_, err = engine.Settle(t.Context(), time.Time{}, []storage.Settlement{{Receipt: storage.Receipt{Queue: queue, ID: "a"}, Verdict: storage.Ack}})
+	assert.ErrorIs(t, err, storage.ErrClosed)
+	_, err = engine.Wait(t.Context(), []string{queue}, time.Minute)
+	assert.ErrorIs(t, err, storage.ErrClosed)
+	_, err = engine.Get(t.Context(), time.Time{}, queue, "a")
+	assert.ErrorIs(t, err, storage.ErrClosed)
+	_, err = engine.Queues(t.Context(), "", 1)
+	assert.ErrorIs(t, err, storage.ErrClosed)
+	assert.NoError(t, engine.Close(), "closing twice does no harm")
+}
