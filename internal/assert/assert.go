@@ -6,6 +6,7 @@ package assert
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,9 @@ func Equal[T any](t testing.TB, got, want T, context ...any) {
 
 // Diff describes how got differs from want, "" if it does not.
 func Diff(got, want any) string {
+	if reflect.DeepEqual(got, want) { // what is the same needs no description, which is slow to make
+		return ""
+	}
 	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateErrors(), large)
 }
 

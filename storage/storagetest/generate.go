@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storagetest
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// Generate returns the random program of a seed. It uses few ids and few durations, so that its
+// steps meet: leases end when records are due, ids come back in every state.
+func Generate(seed uint64, steps int) Program {
+	g := generator{rand.New(rand.NewPCG(seed, 0))}
+	p := make(Program, steps)
+	for i := range p {
+		p[i] = g.op()
+	}
+	return p
+}
+
+type generator struct{ *rand.Rand }
+
+func pick[T any](g generator, of ...T) T { return of[g.IntN(len(of))] }
+
+// sometimes returns v in one of n cases, else the zero value.
+func sometimes[T any](g generator, n int, v T) (zero T) {
+	if g.IntN(n) == 0 {
+		return v
+	}
+	return zero
+}
+
+func (g generator) ids(most int) []string {
+	ids := make([]string, 1+g.IntN(most))
+	for i := range ids {
+		ids[i] = pick(g, "a", "b", "c", "d")
+	}
+	return ids
+}
+
+func (g generator) span() time.Duration {
+	return pick[time.Duration](g, 0, 1, 10, 10, 20, 50, 100) * time.Millisecond
+}
+
+func (g generator) back() []int {
+	back := make([]int, 1+g.IntN(3))
+	for i := range back {
+		back[i] = g.IntN(6)
+	}
+	return back
+}
+
+func (g generator) op() Op {
+	op := Op{After: sometimes(g, 2, pick[time.Duration](g, 1, 5, 10, 10, 20, 50, 200)*time.Millisecond)}
+	switch n := g.IntN(100); {
+	case n < 30:
+		op.Do, op.IDs, op.Prio, op.Key = "enqueue", g.ids(3), sometimes(g, 4, g.IntN(10)), sometimes(g, 3, pick(g, "k", "l"))
+		op.Delay = sometimes(g, 2, pick[time.Duration](g, -1, -20, 1, 10, 20, 50, 100)*time.Millisecond)
+		op.OnLive = pick(g, storage.Keep, storage.Keep, storage.Replace, storage.Rerun)
+		op.MaxAttempts = pick(g, 0, 1, 2, 3)
+		op.ExpireIn = sometimes(g, 4, pick[time.Duration](g, 1, 10, 20, 50, 100)*time.Millisecond)
+		op.DedupFor = sometimes(g, 4, pick[time.Duration](g, 10, 50)*time.Millisecond)
+	case n < 52:
+		op.Do, op.N, op.Lease = "claim", 1+g.IntN(3), pick[time.Duration](g, 1, 10, 20, 50, 100)*time.Millisecond
+	case n < 72:
+		op.Do, op.Back = pick(g, "ack", "ack", "retry", "retry", "release", "bury", "expire"), g.back()
+		if op.Do == "retry" || op.Do == "release" {
+			op.Delay = g.span()
+		}
+	case n < 76:
+		op.Do, op.Back, op.Lease = "extend", g.back(), pick[time.Duration](g, 1, 10, 50, 100)*time.Millisecond
+	case n < 80:
+		op.Do, op.IDs = pick(g, "cancel", "cancelRunning"), g.ids(1)
+	case n < 86:
+		op.Do, op.IDs, op.Delay = "reschedule", g.ids(1), pick[time.Duration](g, -50, -1, 0, 1, 10, 50)*time.Millisecond
+	case n < 88:
+		op.Do, op.IDs, op.Prio = "edit", g.ids(1), g.IntN(10)
+	case n < 90:
+		op.Do = pick(g, "pause", "resume", "resume", "resume")
+	case n < 91:
+		op.Do, op.N = "deliveries", pick(g, 0, 0, 2, 3)
+	case n < 93:
+		op.Do, op.State, op.N = "purge", pick(g, storage.Delayed, storage.Ready, storage.Dead), 1+g.IntN(3)
+		op.Key, op.Desc = sometimes(g, 3, "k"), g.IntN(2) == 0
+	case n < 96:
+		op.Do, op.N, op.Desc = "redrive", 1+g.IntN(3), g.IntN(2) == 0
+		op.IDs = sometimes(g, 2, g.ids(1))
+	case n < 98:
+		op.Do, op.IDs = "get", g.ids(1)
+	default:
+		op.Do, op.State, op.N, op.Desc = "list", pick(g, storage.Delayed, storage.Ready, storage.Leased, storage.Dead), 10, g.IntN(2) == 0
+		op.Key = sometimes(g, 3, "k")
+	}
+	return op
+}

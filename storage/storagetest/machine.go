@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// Machine runs programs on an engine, in one queue, at explicit instants. Two machines that ran the
+// same steps have given the same answers, whatever their engines.
+type Machine struct {
+	Engine storage.Engine // may be exchanged between steps, for one that was opened again
+	Queue  string
+	Now    time.Time
+
+	receipts []storage.Receipt // every one it got, oldest first
+}
+
+// NewMachine returns a machine at the first instant, in a queue that nobody else uses.
+func NewMachine(engine storage.Engine, queue string) *Machine {
+	return &Machine{Engine: engine, Queue: queue, Now: epoch}
+}
+
+// Answer is what a step gave: a value of the engine's, with errors reduced to their category.
+type Answer struct {
+	Value any
+	Err   error
+}
+
+// Do runs one step.
+func (m *Machine) Do(ctx context.Context, op Op) Answer {
+	m.Now = m.Now.Add(op.After)
+	value, err := m.do(ctx, op)
+	return Answer{Value: value, Err: category(err)}
+}
+
+func (m *Machine) do(ctx context.Context, op Op) (any, error) {
+	e := m.Engine
+	verdicts := map[string]storage.Verdict{
+		"ack": storage.Ack, "retry": storage.Retry, "release": storage.Release, "bury": storage.Bury, "expire": storage.Expire,
+	}
+	if v, ok := verdicts[op.Do]; ok {
+		var ss []storage.Settlement
+		for _, r := range m.back(op.Back) {
+			ss = append(ss, storage.Settlement{Receipt: r, Verdict: v, Delay: op.Delay, Reason: op.Do})
+		}
+		return e.Settle(ctx, m.Now, ss)
+	}
+	id := ""
+	if len(op.IDs) > 0 {
+		id = op.IDs[0]
+	}
+	switch op.Do {
+	case "enqueue":
+		return m.enqueue(ctx, op)
+	case "claim":
+		c, err := e.Claim(ctx, m.Now, storage.Claim{Queue: m.Queue, Limit: op.N, Lease: op.Lease, By: "program"})
+		for _, r := range c.Records {
+			m.receipts = append(m.receipts, r.Receipt(m.Queue))
+		}
+		return c, err
+	case "extend":
+		return e.Extend(ctx, m.Now, op.Lease, m.back(op.Back))
+	case "cancel", "cancelRunning":
+		return nil, e.Cancel(ctx, m.Now, m.Queue, id, op.Do == "cancelRunning")
+	case "reschedule":
+		edit := storage.Edit{Delay: &op.Delay}
+		if op.Delay < 0 {
+			edit = storage.Edit{Due: ptr(m.Now.Add(op.Delay))}
+		}
+		return e.Edit(ctx, m.Now, m.Queue, id, edit)
+	case "edit":
+		return e.Edit(ctx, m.Now, m.Queue, id, storage.Edit{
+			Priority: &op.Prio, Body: ptr([]byte("edited")), Headers: &map[string]string{"edited": "yes"},
+		})
+	case "pause", "resume":
+		return e.Configure(ctx, m.Queue, storage.ConfigEdit{Paused: ptr(op.Do == "pause")})
+	case "deliveries":
+		return e.Configure(ctx, m.Queue, storage.ConfigEdit{MaxDeliveries: &op.N})
+	case "purge":
+		return e.Purge(ctx, m.Now, m.Queue, op.filter(op.State))
+	case "redrive":
+		f := op.filter(storage.Dead)
+		f.ID = id
+		return e.Redrive(ctx, m.Now, m.Queue, f)
+	case "get":
+		return e.Get(ctx, m.Now, m.Queue, id)
+	case "list":
+		return listed(e.List(ctx, m.Now, m.Queue, op.filter(op.State)))
+	}
+	return nil, fmt.Errorf("unknown step %q", op.Do)
+}
+
+func (m *Machine) enqueue(ctx context.Context, op Op) (any, error) {
+	recs := make([]storage.Record, len(op.IDs))
+	for i, id := range op.IDs {
+		recs[i] = storage.Record{
+			ID: id, Key: op.Key, Priority: op.Prio, Body: fmt.Appendf(nil, "%s at %d", id, m.Now.UnixMilli()),
+			Delay: op.Delay, OnLive: op.OnLive, MaxAttempts: op.MaxAttempts, ExpireIn: op.ExpireIn, DedupFor: op.DedupFor,
+		}
+		if op.Delay < 0 {
+			recs[i].Delay, recs[i].Due = 0, m.Now.Add(op.Delay)
+		}
+	}
+	results, err := m.Engine.Enqueue(ctx, m.Now, m.Queue, recs)
+	for i := range results {
+		results[i].Err = category(results[i].Err)
+	}
+	return results, err
+}
+
+func (o Op) filter(state storage.State) storage.Filter {
+	return storage.Filter{State: state, Key: o.Key, Desc: o.Desc, Limit: o.N}
+}
+
+// back returns the receipts that a step means; none where it has got none so far.
+func (m *Machine) back(which []int) []storage.Receipt {
+	var rs []storage.Receipt
+	for _, back := range which {
+		if i := len(m.receipts) - 1 - back; i >= 0 {
+			rs = append(rs, m.receipts[i])
+		}
+	}
+	return rs
+}
+
+// listed is what engines agree on for one page: the records, and whether to go on.
+func listed(p storage.Page, err error) (any, error) {
+	return p.Records, err
+}
+
+// View is everything that can be seen of a queue.
+type View struct {
+	Stats   storage.Stats
+	Records map[string][]storage.Record // by state
+}
+
+// View looks at the machine's queue.
+func (m *Machine) View(ctx context.Context) (View, error) {
+	st, err := m.Engine.Stats(ctx, m.Now, m.Queue)
+	if err != nil {
+		return View{}, err
+	}
+	v := View{Stats: Comparable(st), Records: map[string][]storage.Record{}}
+	for _, state := range []storage.State{storage.Delayed, storage.Ready, storage.Leased, storage.Dead} {
+		page, err := m.Engine.List(ctx, m.Now, m.Queue, storage.Filter{State: state, Limit: storage.MaxBatch})
+		if err != nil {
+			return View{}, err
+		}
+		v.Records[state.String()] = page.Records
+	}
+	return v, nil
+}
+
+// category reduces an error to what callers may decide by.
+func category(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, c := range []error{
+		storage.ErrInvalid, storage.ErrTooLarge, storage.ErrExpired, storage.ErrNotFound, storage.ErrConflict,
+		storage.ErrLeaseLost, storage.ErrFull, storage.ErrUnavailable, storage.ErrFormat, storage.ErrClosed,
+	} {
+		if errors.Is(err, c) {
+			return c
+		}
+	}
+	return err
+}
