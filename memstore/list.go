@@ -142,6 +142,7 @@ func (c *call) matching(f storage.Filter) (found []*record, more bool) {
 		orders = []order{c.dead}
 	case storage.Delayed, storage.Ready:
 		orders = c.waiting[:]
+	case storage.Done: // nothing is retained
 	}
 	for _, o := range orders {
 		for _, r := range o.Items() {

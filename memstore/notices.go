@@ -5,6 +5,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -25,13 +26,10 @@ type waiter struct {
 func (n *notices) send(queue string) (woken int64) {
 	n.pending[queue] = true
 	for w := range n.waiters {
-		for _, q := range w.queues {
-			if q == queue {
-				close(w.woken)
-				delete(n.waiters, w)
-				woken++
-				break
-			}
+		if slices.Contains(w.queues, queue) {
+			close(w.woken)
+			delete(n.waiters, w)
+			woken++
 		}
 	}
 	return woken

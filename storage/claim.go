@@ -38,6 +38,7 @@ type Settlement struct {
 // Verdict is the outcome that a delivery is settled with.
 type Verdict uint8
 
+// The verdicts.
 const (
 	Ack     Verdict = iota + 1 // handled, the record is removed
 	Retry                      // failed, the attempt is spent

@@ -78,12 +78,13 @@ func CheckID(id string) error {
 	if id == "" {
 		return fmt.Errorf("%w: id is empty", ErrInvalid)
 	}
-	return checkText("id", id, MaxID)
+	return checkText("id", id)
 }
 
-func checkText(what, s string, most int) error {
-	if len(s) > most {
-		return fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrInvalid, what, len(s), most)
+// checkText looks at ids and at what is as long as they may be.
+func checkText(what, s string) error {
+	if len(s) > MaxID {
+		return fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrInvalid, what, len(s), MaxID)
 	}
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("%w: %s is not valid UTF-8", ErrInvalid, what)
@@ -123,7 +124,7 @@ func checkPayload(body []byte, headers map[string]string, maxBody int) error {
 		if name == "" {
 			return fmt.Errorf("%w: a header has no name", ErrInvalid)
 		}
-		if err := checkText("header name", name, MaxKey); err != nil {
+		if err := checkText("header name", name); err != nil {
 			return err
 		}
 		if !utf8.ValidString(value) {
@@ -142,7 +143,7 @@ func (r *Record) Check(maxBody int) error {
 	if err := CheckID(r.ID); err != nil {
 		return err
 	}
-	if err := checkText("key", r.Key, MaxKey); err != nil {
+	if err := checkText("key", r.Key); err != nil {
 		return err
 	}
 	if err := checkNumber("priority", r.Priority, 0, MaxPriority); err != nil {
@@ -194,7 +195,7 @@ func (c *Claim) Check() error {
 	if c.MaxBytes < 0 {
 		return fmt.Errorf("%w: max bytes %d is negative", ErrInvalid, c.MaxBytes)
 	}
-	if err := checkText("claimer", c.By, MaxID); err != nil {
+	if err := checkText("claimer", c.By); err != nil {
 		return err
 	}
 	return CheckLease(c.Lease)
@@ -295,7 +296,7 @@ func (f *Filter) Check(allowed ...State) error {
 			return err
 		}
 	}
-	if err := checkText("key", f.Key, MaxKey); err != nil {
+	if err := checkText("key", f.Key); err != nil {
 		return err
 	}
 	return CheckLimit(f.Limit)

@@ -7,6 +7,7 @@ import "time"
 // State of a record.
 type State uint8
 
+// The states.
 const (
 	Delayed State = iota + 1 // waiting, not due yet
 	Ready                    // waiting and due
@@ -19,6 +20,7 @@ const (
 // package comment has every case.
 type OnLive uint8
 
+// The choices.
 const (
 	Keep    OnLive = iota // the stored one stays
 	Replace               // the new one takes its place, after it if it is running
@@ -100,6 +102,7 @@ type EnqueueResult struct {
 // Outcome of enqueueing one record. A duplicate is no error: the message is there, as was wanted.
 type Outcome uint8
 
+// The outcomes.
 const (
 	Refused   Outcome = iota // not stored, Err says why
 	Stored                   //

@@ -71,15 +71,15 @@ func (m *Machine) do(ctx context.Context, op Op) (any, error) {
 	case "reschedule":
 		edit := storage.Edit{Delay: &op.Delay}
 		if op.Delay < 0 {
-			edit = storage.Edit{Due: ptr(m.Now.Add(op.Delay))}
+			edit = storage.Edit{Due: new(m.Now.Add(op.Delay))}
 		}
 		return e.Edit(ctx, m.Now, m.Queue, id, edit)
 	case "edit":
 		return e.Edit(ctx, m.Now, m.Queue, id, storage.Edit{
-			Priority: &op.Prio, Body: ptr([]byte("edited")), Headers: &map[string]string{"edited": "yes"},
+			Priority: &op.Prio, Body: new([]byte("edited")), Headers: &map[string]string{"edited": "yes"},
 		})
 	case "pause", "resume":
-		return e.Configure(ctx, m.Queue, storage.ConfigEdit{Paused: ptr(op.Do == "pause")})
+		return e.Configure(ctx, m.Queue, storage.ConfigEdit{Paused: new(op.Do == "pause")})
 	case "deliveries":
 		return e.Configure(ctx, m.Queue, storage.ConfigEdit{MaxDeliveries: &op.N})
 	case "purge":

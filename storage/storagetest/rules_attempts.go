@@ -69,7 +69,7 @@ func r07Release(t *testing.T, h *harness) {
 
 // R7: a queue may bound deliveries, so that releases cannot loop.
 func r07MaxDeliveries(t *testing.T, h *harness) {
-	h.configure(storage.ConfigEdit{MaxDeliveries: ptr(2)})
+	h.configure(storage.ConfigEdit{MaxDeliveries: new(2)})
 	end := map[string]func(r storage.Record){
 		"released": func(r storage.Record) { h.must(h.settle(r, storage.Release, 0, "not now")) },
 		"retried":  func(r storage.Record) { h.must(h.settle(r, storage.Retry, 0, "failed")) },

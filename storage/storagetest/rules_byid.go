@@ -65,16 +65,16 @@ func r10Edit(t *testing.T, h *harness) {
 	}
 	edit(storage.Edit{})
 	want.Body = []byte("longer body")
-	edit(storage.Edit{Body: ptr([]byte("longer body"))})
+	edit(storage.Edit{Body: new([]byte("longer body"))})
 	want.Headers = map[string]string{"i": "2"}
-	edit(storage.Edit{Headers: ptr(map[string]string{"i": "2"})})
+	edit(storage.Edit{Headers: new(map[string]string{"i": "2"})})
 	want.Priority = 7
-	edit(storage.Edit{Priority: ptr(7)})
+	edit(storage.Edit{Priority: new(7)})
 	want.Due, want.FirstDue = h.now.Add(time.Hour), h.now.Add(time.Hour)
-	edit(storage.Edit{Due: ptr(h.now.Add(time.Hour - time.Nanosecond))})
+	edit(storage.Edit{Due: new(h.now.Add(time.Hour - time.Nanosecond))})
 	want.Body, want.Headers, want.Priority = nil, nil, 0
 	want.Due, want.FirstDue, want.State = h.now, h.now, storage.Ready
-	edit(storage.Edit{Delay: ptr(time.Duration(0)), Body: ptr([]byte(nil)), Headers: ptr(map[string]string(nil)), Priority: ptr(0)})
+	edit(storage.Edit{Delay: new(time.Duration(0)), Body: new([]byte(nil)), Headers: new(map[string]string(nil)), Priority: new(0)})
 	r := h.claimOne(time.Minute)
 	assert.Equal(t, []int{r.Attempts, r.Deliveries}, []int{2, 2})
 	assert.Equal(t, r.Seq, 1)
@@ -84,7 +84,7 @@ func r10Edit(t *testing.T, h *harness) {
 // R10: a rescheduled record comes at its new due time and not at its old one.
 func r10EditDue(t *testing.T, h *harness) {
 	first := h.enqueue(storage.Record{ID: "a", Delay: unit})[0].Due
-	r, err := h.engine.Edit(h.ctx(), h.now, h.queue, "a", storage.Edit{Delay: ptr(3 * unit)})
+	r, err := h.engine.Edit(h.ctx(), h.now, h.queue, "a", storage.Edit{Delay: new(3 * unit)})
 	assert.NoError(t, err)
 	h.until(first)
 	if c := h.claim(1, time.Minute); c.Now.Before(r.Due) {
@@ -103,16 +103,16 @@ func r10EditRefused(t *testing.T, h *harness) {
 	assert.ErrorIs(t, edit("unknown", storage.Edit{}), storage.ErrNotFound)
 	h.enqueue(storage.Record{ID: "a", ExpireIn: time.Minute})
 	before := h.get("a")
-	assert.ErrorIs(t, edit("a", storage.Edit{Priority: ptr(10)}), storage.ErrInvalid)
-	assert.ErrorIs(t, edit("a", storage.Edit{Delay: ptr(-time.Second)}), storage.ErrInvalid)
-	assert.ErrorIs(t, edit("a", storage.Edit{Due: ptr(h.now), Delay: ptr(time.Second)}), storage.ErrInvalid)
-	assert.ErrorIs(t, edit("a", storage.Edit{Due: ptr(time.Time{})}), storage.ErrInvalid)
-	assert.ErrorIs(t, edit("a", storage.Edit{Due: ptr(h.now.AddDate(300, 0, 0))}), storage.ErrInvalid)
-	assert.ErrorIs(t, edit("a", storage.Edit{Due: ptr(h.now.Add(-time.Minute)), Priority: ptr(3)}), storage.ErrExpired)
-	assert.ErrorIs(t, edit("a", storage.Edit{Body: ptr(make([]byte, storage.DefaultBody+1))}), storage.ErrTooLarge)
+	assert.ErrorIs(t, edit("a", storage.Edit{Priority: new(10)}), storage.ErrInvalid)
+	assert.ErrorIs(t, edit("a", storage.Edit{Delay: new(-time.Second)}), storage.ErrInvalid)
+	assert.ErrorIs(t, edit("a", storage.Edit{Due: new(h.now), Delay: new(time.Second)}), storage.ErrInvalid)
+	assert.ErrorIs(t, edit("a", storage.Edit{Due: new(time.Time{})}), storage.ErrInvalid)
+	assert.ErrorIs(t, edit("a", storage.Edit{Due: new(h.now.AddDate(300, 0, 0))}), storage.ErrInvalid)
+	assert.ErrorIs(t, edit("a", storage.Edit{Due: new(h.now.Add(-time.Minute)), Priority: new(3)}), storage.ErrExpired)
+	assert.ErrorIs(t, edit("a", storage.Edit{Body: new(make([]byte, storage.DefaultBody+1))}), storage.ErrTooLarge)
 	assert.Equal(t, h.get("a"), before)
 	r := h.claimOne(time.Minute)
-	assert.ErrorIs(t, edit("a", storage.Edit{Priority: ptr(3)}), storage.ErrConflict)
+	assert.ErrorIs(t, edit("a", storage.Edit{Priority: new(3)}), storage.ErrConflict)
 	h.must(h.settle(r, storage.Bury, 0, ""))
-	assert.ErrorIs(t, edit("a", storage.Edit{Priority: ptr(3)}), storage.ErrConflict)
+	assert.ErrorIs(t, edit("a", storage.Edit{Priority: new(3)}), storage.ErrConflict)
 }

@@ -145,10 +145,14 @@ func r01RoundTrip(t *testing.T, h *harness) {
 	}
 	recs := []storage.Record{
 		{ID: "plain"},
-		{ID: "full", Key: "key \u00fc", Priority: 9, Body: every, Headers: map[string]string{"a": "1", "b": "", "\u00fc": "\u2603"},
-			Due: h.now.Add(-time.Minute), ExpireIn: time.Hour, MaxAttempts: 7, DedupFor: time.Minute},
-		{ID: strings.Repeat("i", storage.MaxID), Key: strings.Repeat("k", storage.MaxKey), Body: make([]byte, storage.DefaultBody),
-			Delay: storage.MaxDelay, ExpireIn: storage.MaxDelay, MaxAttempts: storage.MaxAttempts, DedupFor: storage.MaxDelay},
+		{
+			ID: "full", Key: "key \u00fc", Priority: 9, Body: every, Headers: map[string]string{"a": "1", "b": "", "\u00fc": "\u2603"},
+			Due: h.now.Add(-time.Minute), ExpireIn: time.Hour, MaxAttempts: 7, DedupFor: time.Minute,
+		},
+		{
+			ID: strings.Repeat("i", storage.MaxID), Key: strings.Repeat("k", storage.MaxKey), Body: make([]byte, storage.DefaultBody),
+			Delay: storage.MaxDelay, ExpireIn: storage.MaxDelay, MaxAttempts: storage.MaxAttempts, DedupFor: storage.MaxDelay,
+		},
 		{ID: "{braces} and spaces:*?[]\u2028", Body: []byte("nil"), Due: time.UnixMilli(0)},
 	}
 	h.enqueue(recs...)

@@ -193,7 +193,7 @@ func r06ByID(t *testing.T, h *harness) {
 	assert.Equal(t, got.Reason, storage.ReasonLeaseEnded)
 	assert.NoError(t, h.engine.Cancel(h.ctx(), h.now, h.queue, "cancelled", false))
 	h.gone("cancelled")
-	edited, err := h.engine.Edit(h.ctx(), h.now, h.queue, "edited", storage.Edit{Delay: ptr(time.Hour)})
+	edited, err := h.engine.Edit(h.ctx(), h.now, h.queue, "edited", storage.Edit{Delay: new(time.Hour)})
 	assert.NoError(t, err)
 	assert.Equal(t, edited.State, storage.Delayed)
 	assert.Equal(t, h.try(storage.Record{ID: "replaced", OnLive: storage.Replace})[0].Outcome, storage.Replaced)

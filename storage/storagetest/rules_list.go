@@ -189,7 +189,7 @@ func queues(t *testing.T, h *harness) {
 		_, err := h.engine.Enqueue(h.ctx(), h.now, q, []storage.Record{{ID: "x"}})
 		assert.NoError(t, err)
 	}
-	_, err := h.engine.Configure(h.ctx(), want[2], storage.ConfigEdit{Paused: ptr(true)})
+	_, err := h.engine.Configure(h.ctx(), want[2], storage.ConfigEdit{Paused: new(true)})
 	assert.NoError(t, err)
 	_, err = h.engine.Configure(h.ctx(), h.queue+".read", storage.ConfigEdit{})
 	assert.NoError(t, err)
@@ -226,8 +226,13 @@ func invalidCalls(t *testing.T, h *harness) {
 		assert.ErrorIs(t, err, storage.ErrInvalid)
 	}
 	for _, c := range []storage.Claim{
-		{Limit: 0, Lease: time.Second}, {Limit: -1, Lease: time.Second}, {Limit: storage.MaxBatch + 1, Lease: time.Second},
-		{Limit: 1}, {Limit: 1, Lease: -1}, {Limit: 1, Lease: storage.MaxLease + 1}, {Limit: 1, Lease: time.Second, MaxBytes: -1},
+		{Limit: 0, Lease: time.Second},
+		{Limit: -1, Lease: time.Second},
+		{Limit: storage.MaxBatch + 1, Lease: time.Second},
+		{Limit: 1},
+		{Limit: 1, Lease: -1},
+		{Limit: 1, Lease: storage.MaxLease + 1},
+		{Limit: 1, Lease: time.Second, MaxBytes: -1},
 		{Limit: 1, Lease: time.Second, By: "a\x00"},
 	} {
 		c.Queue = h.queue
@@ -240,8 +245,11 @@ func invalidCalls(t *testing.T, h *harness) {
 	r := h.claimOne(time.Minute)
 	receipt := r.Receipt(h.queue)
 	for _, s := range []storage.Settlement{
-		{Receipt: receipt}, {Receipt: receipt, Verdict: 9}, {Receipt: receipt, Verdict: storage.Retry, Delay: -1},
-		{Receipt: receipt, Verdict: storage.Ack, Delay: 1}, {Receipt: storage.Receipt{Queue: h.queue}, Verdict: storage.Ack},
+		{Receipt: receipt},
+		{Receipt: receipt, Verdict: 9},
+		{Receipt: receipt, Verdict: storage.Retry, Delay: -1},
+		{Receipt: receipt, Verdict: storage.Ack, Delay: 1},
+		{Receipt: storage.Receipt{Queue: h.queue}, Verdict: storage.Ack},
 		{Receipt: storage.Receipt{ID: "a"}, Verdict: storage.Ack},
 	} {
 		_, err := e.Settle(ctx, h.now, []storage.Settlement{{Receipt: receipt, Verdict: storage.Ack}, s})

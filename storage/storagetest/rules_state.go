@@ -45,7 +45,7 @@ func r13Expiry(t *testing.T, h *harness) {
 // R13: a queue gives its expiry to records that come without one.
 func r13OfTheQueue(t *testing.T, h *harness) {
 	h.enqueue(storage.Record{ID: "before"})
-	h.configure(storage.ConfigEdit{ExpireIn: ptr(time.Minute)})
+	h.configure(storage.ConfigEdit{ExpireIn: new(time.Minute)})
 	h.enqueue(storage.Record{ID: "queue"}, storage.Record{ID: "own", ExpireIn: time.Hour})
 	assert.Equal(t, h.get("queue").ExpireIn, time.Minute)
 	assert.Equal(t, h.get("own").ExpireIn, time.Hour)
@@ -79,7 +79,7 @@ func r13Leased(t *testing.T, h *harness) {
 func r13EditMoves(t *testing.T, h *harness) {
 	h.enqueue(storage.Record{ID: "edited", ExpireIn: time.Minute}, storage.Record{ID: "retried", ExpireIn: time.Minute, Priority: 1})
 	h.must(h.settle(h.claimOne(time.Minute), storage.Retry, 10*time.Minute, ""))
-	_, err := h.engine.Edit(h.ctx(), h.now, h.queue, "edited", storage.Edit{Delay: ptr(10 * time.Minute)})
+	_, err := h.engine.Edit(h.ctx(), h.now, h.queue, "edited", storage.Edit{Delay: new(10 * time.Minute)})
 	assert.NoError(t, err)
 	h.counts(2, 0, 0, 0)
 	h.pass(time.Minute)
@@ -197,7 +197,7 @@ func RepairAll(t testing.TB, engine storage.Engine, now time.Time, queue string,
 func r15Paused(t *testing.T, h *harness) {
 	h.enqueue(storage.Record{ID: "running"})
 	r := h.claimOne(time.Minute)
-	h.configure(storage.ConfigEdit{Paused: ptr(true)})
+	h.configure(storage.ConfigEdit{Paused: new(true)})
 	h.enqueue(storage.Record{ID: "a"}, storage.Record{ID: "b", Delay: unit})
 	assert.Equal(t, h.claimNone().Next, storage.Forever)
 	h.pass(unit)
@@ -206,7 +206,7 @@ func r15Paused(t *testing.T, h *harness) {
 	h.must(h.settle(r, storage.Ack, 0, ""))
 	h.counts(0, 2, 0, 0)
 	assert.True(t, h.stats().Config.Paused)
-	h.configure(storage.ConfigEdit{Paused: ptr(false)})
+	h.configure(storage.ConfigEdit{Paused: new(false)})
 	assert.Equal(t, ids(h.claim(10, time.Minute).Records), []string{"a", "b"})
 }
 
@@ -218,14 +218,14 @@ func r15Configure(t *testing.T, h *harness) {
 		return c
 	}
 	assert.Equal(t, configure(storage.ConfigEdit{}), storage.QueueConfig{})
-	configure(storage.ConfigEdit{Paused: ptr(true)})
-	configure(storage.ConfigEdit{ExpireIn: ptr(time.Microsecond)})
+	configure(storage.ConfigEdit{Paused: new(true)})
+	configure(storage.ConfigEdit{ExpireIn: new(time.Microsecond)})
 	want := storage.QueueConfig{Paused: true, ExpireIn: time.Millisecond, MaxDeliveries: 5}
-	assert.Equal(t, configure(storage.ConfigEdit{MaxDeliveries: ptr(5)}), want)
+	assert.Equal(t, configure(storage.ConfigEdit{MaxDeliveries: new(5)}), want)
 	assert.Equal(t, configure(storage.ConfigEdit{}), want)
 	assert.Equal(t, h.stats().Config, want)
 	for _, bad := range []storage.ConfigEdit{
-		{ExpireIn: ptr(time.Duration(-1))}, {MaxDeliveries: ptr(-1)}, {Paused: ptr(false), ExpireIn: ptr(storage.MaxDelay + 1)},
+		{ExpireIn: new(time.Duration(-1))}, {MaxDeliveries: new(-1)}, {Paused: new(false), ExpireIn: new(storage.MaxDelay + 1)},
 	} {
 		_, err := h.engine.Configure(h.ctx(), h.queue, bad)
 		assert.ErrorIs(t, err, storage.ErrInvalid)

@@ -42,55 +42,48 @@ func (h *harness) awake(what string) {
 // R8: everything that makes something claimable wakes who waits.
 func r08WakesForEachCause(t *testing.T, h *harness) {
 	h.now = time.Time{}
-	lease := func(id string) storage.Record {
+	var held storage.Record
+	lease := func(id string) {
 		h.enqueue(storage.Record{ID: id})
-		return h.claimOne(time.Hour)
+		held = h.claimOne(time.Hour)
 	}
 	causes := []struct {
 		name    string
-		prepare func() any
-		cause   func(prepared any)
+		prepare func()
+		cause   func()
 	}{
-		{"enqueue", nil, func(any) { h.enqueue(storage.Record{ID: "enqueue"}) }},
-		{"retry", func() any { return lease("retry") }, func(r any) { h.must(h.settle(r.(storage.Record), storage.Retry, 0, "")) }},
-		{"release", func() any { return lease("release") }, func(r any) { h.must(h.settle(r.(storage.Record), storage.Release, 0, "")) }},
-		{"a successor that starts", func() any {
-			r := lease("rerun")
+		{"enqueue", func() {}, func() { h.enqueue(storage.Record{ID: "enqueue"}) }},
+		{"retry", func() { lease("retry") }, func() { h.must(h.settle(held, storage.Retry, 0, "")) }},
+		{"release", func() { lease("release") }, func() { h.must(h.settle(held, storage.Release, 0, "")) }},
+		{"a successor that starts", func() {
+			lease("rerun")
 			h.enqueue(storage.Record{ID: "rerun", OnLive: storage.Rerun})
-			return r
-		}, func(r any) { h.must(h.settle(r.(storage.Record), storage.Ack, 0, "")) }},
-		{"edit", func() any {
-			h.enqueue(storage.Record{ID: "edit", Delay: time.Hour})
-			return nil
-		}, func(any) {
-			_, err := h.engine.Edit(h.ctx(), h.now, h.queue, "edit", storage.Edit{Delay: ptr(time.Duration(0))})
-			assert.NoError(h.t, err)
+		}, func() { h.must(h.settle(held, storage.Ack, 0, "")) }},
+		{"edit", func() { h.enqueue(storage.Record{ID: "edit", Delay: time.Hour}) }, func() {
+			_, err := h.engine.Edit(h.ctx(), h.now, h.queue, "edit", storage.Edit{Delay: new(time.Duration(0))})
+			assert.NoError(t, err)
 		}},
-		{"redrive", func() any {
-			h.must(h.settle(lease("redrive"), storage.Bury, 0, ""))
-			return nil
-		}, func(any) {
+		{"redrive", func() {
+			lease("redrive")
+			h.must(h.settle(held, storage.Bury, 0, ""))
+		}, func() {
 			b, err := h.engine.Redrive(h.ctx(), h.now, h.queue, storage.Filter{State: storage.Dead, Limit: 10})
-			assert.NoError(h.t, err)
-			assert.Equal(h.t, b.Count, 1)
+			assert.NoError(t, err)
+			assert.Equal(t, b.Count, 1)
 		}},
-		{"resume", func() any {
-			h.configure(storage.ConfigEdit{Paused: ptr(true)})
+		{"resume", func() {
+			h.configure(storage.ConfigEdit{Paused: new(true)})
 			h.enqueue(storage.Record{ID: "paused"})
-			assert.Equal(h.t, h.claimNone().Next, storage.Forever)
-			return nil
-		}, func(any) { h.configure(storage.ConfigEdit{Paused: ptr(false)}) }},
+			assert.Equal(t, h.claimNone().Next, storage.Forever)
+		}, func() { h.configure(storage.ConfigEdit{Paused: new(false)}) }},
 	}
 	for _, c := range causes {
-		var prepared any
-		if c.prepare != nil {
-			prepared = c.prepare()
-		}
+		c.prepare()
 		h.claimNone()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			c.cause(prepared)
+			c.cause()
 		}()
 		h.awake(c.name)
 		<-done

@@ -270,5 +270,3 @@ func outcomes(results []storage.EnqueueResult) []storage.Outcome {
 	}
 	return out
 }
-
-func ptr[T any](v T) *T { return &v }
