@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bide
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// CancelMode widens what Cancel removes.
+type CancelMode uint8
+
+// Running cancels a message that a handler has at the moment, too: the handler's context ends with
+// [ErrLeaseLost] when the consumer next keeps the lease, and what it returns is ignored.
+const Running CancelMode = 1
+
+// Cancel removes a message that waits. ErrNotFound means that nothing has the id; ErrConflict that a
+// handler has the message (unless the mode is [Running]), or that it is dead.
+func (c *Client) Cancel(ctx context.Context, queue, id string, mode ...CancelMode) error {
+	running := false
+	for _, m := range mode {
+		running = running || m == Running
+	}
+	return wrapID(c.engine.Cancel(ctx, time.Time{}, queue, id, running), "cancel", queue, id)
+}
+
+// Reschedule changes when a waiting message is due, by [In] or [At]; every other option is
+// ErrInvalid. ErrNotFound means that nothing has the id, ErrConflict that a handler has the message
+// or that it is dead.
+func (c *Client) Reschedule(ctx context.Context, queue, id string, when Option) error {
+	var m Message
+	when(&m)
+	var e storage.Edit
+	if m.Due.IsZero() {
+		e.Delay = &m.Delay
+	} else {
+		e.Due = &m.Due
+	}
+	if m.ID != "" || m.Key != "" || m.Priority != 0 || m.Headers != nil || m.ExpireIn != 0 || m.MaxAttempts != 0 || m.DedupFor != 0 || m.OnLive != 0 {
+		return wrapID(fmt.Errorf("%w: only In and At reschedule", ErrInvalid), "reschedule", queue, id)
+	}
+	_, err := c.engine.Edit(ctx, time.Time{}, queue, id, e)
+	return wrapID(err, "reschedule", queue, id)
+}
+
+// Edit changes a waiting message in place and returns it as it is then. Its place among those due at
+// the same time and its attempts stay. ErrNotFound, ErrConflict (a handler has it, or it is dead),
+// ErrExpired (it would be past its expiry), ErrInvalid and ErrTooLarge change nothing.
+func (c *Client) Edit(ctx context.Context, queue, id string, e storage.Edit) (storage.Record, error) {
+	r, err := c.engine.Edit(ctx, time.Time{}, queue, id, e)
+	return r, wrapID(err, "edit", queue, id)
+}
+
+// Get returns the message that an id means: the one that waits or runs, else the latest finished
+// one, or ErrNotFound.
+func (c *Client) Get(ctx context.Context, queue, id string) (storage.Record, error) {
+	r, err := c.engine.Get(ctx, time.Time{}, queue, id)
+	return r, wrapID(err, "get", queue, id)
+}
+
+// Messages lists the messages of one state in the order of [storage.Record.At], at most f.Limit of
+// them, 0 is all. The loop ends with the first error. What changes during the listing may be missing
+// or listed twice.
+func (c *Client) Messages(ctx context.Context, queue string, f storage.Filter) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		left := limit(f.Limit)
+		for {
+			f.Limit = left.step()
+			page, err := c.engine.List(ctx, time.Time{}, queue, f)
+			if err != nil {
+				yield(storage.Record{}, wrap(err, "list", queue))
+				return
+			}
+			for _, r := range page.Records {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if left.spend(len(page.Records)) || !page.More {
+				return
+			}
+			f.After = page.Last
+		}
+	}
+}
+
+// Redrive makes dead messages ready again, with no attempts spent, at most f.Limit of them, 0 is all; f.State may
+// be left out. A message whose id is waiting or running is skipped and counted; if f.ID names it, that is
+// ErrConflict. The counts are right beside an error too.
+func (c *Client) Redrive(ctx context.Context, queue string, f storage.Filter) (storage.Batch, error) {
+	if f.State == 0 {
+		f.State = storage.Dead
+	}
+	return c.steps(ctx, "redrive", c.engine.Redrive, queue, f)
+}
+
+// Purge removes delayed, ready or dead messages, at most f.Limit of them, 0 is all. The count is
+// right beside an error too.
+func (c *Client) Purge(ctx context.Context, queue string, f storage.Filter) (storage.Batch, error) {
+	return c.steps(ctx, "purge", c.engine.Purge, queue, f)
+}
+
+func (c *Client) steps(ctx context.Context, op string, step func(context.Context, time.Time, string, storage.Filter) (storage.Batch, error), queue string, f storage.Filter) (storage.Batch, error) {
+	var sum storage.Batch
+	left := limit(f.Limit)
+	for {
+		f.Limit = left.step()
+		b, err := step(ctx, time.Time{}, queue, f)
+		if err != nil {
+			return sum, wrap(err, op, queue)
+		}
+		sum.Count += b.Count
+		sum.Skipped += b.Skipped
+		sum.More, sum.Last = b.More, b.Last
+		if left.spend(b.Count) || !b.More {
+			return sum, nil
+		}
+		f.After = b.Last
+	}
+}
+
+// limit counts down what a caller asked for, 0 is without end.
+type limit int
+
+const page = 200 // records asked for at once
+
+func (l *limit) step() int {
+	switch {
+	case *l == 0:
+		return page
+	case *l < 0:
+		return int(*l) // refused by the engine
+	}
+	return min(page, int(*l))
+}
+
+// spend says whether nothing is left.
+func (l *limit) spend(n int) bool {
+	if *l == 0 {
+		return false
+	}
+	*l -= limit(n)
+	return *l <= 0
+}
+
+// Queues lists the names of all queues, in order. The loop ends with the first error.
+func (c *Client) Queues(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		after := ""
+		for {
+			names, err := c.engine.Queues(ctx, after, page)
+			if err != nil {
+				if !isContext(err) {
+					err = fmt.Errorf("bide: list queues: %w", err)
+				}
+				yield("", err)
+				return
+			}
+			for _, name := range names {
+				if !yield(name, nil) {
+					return
+				}
+				after = name
+			}
+			if len(names) < page {
+				return
+			}
+		}
+	}
+}
+
+// Stats counts a queue. An unknown queue has zero of everything.
+func (c *Client) Stats(ctx context.Context, queue string) (storage.Stats, error) {
+	s, err := c.engine.Stats(ctx, time.Time{}, queue)
+	return s, wrap(err, "stats of", queue)
+}
+
+// Pause lets a queue accept messages and deliver none, for everybody at once. Running handlers go
+// on.
+func (c *Client) Pause(ctx context.Context, queue string) error { return c.setPaused(ctx, queue, true) }
+
+// Resume ends a pause.
+func (c *Client) Resume(ctx context.Context, queue string) error {
+	return c.setPaused(ctx, queue, false)
+}
+
+func (c *Client) setPaused(ctx context.Context, queue string, paused bool) error {
+	_, err := c.Configure(ctx, queue, storage.ConfigEdit{Paused: &paused})
+	return err
+}
+
+// Configure changes the fields that are set, for everybody at once, and returns the whole
+// configuration. An empty edit reads it.
+func (c *Client) Configure(ctx context.Context, queue string, e storage.ConfigEdit) (storage.QueueConfig, error) {
+	q, err := c.engine.Configure(ctx, queue, e)
+	return q, wrap(err, "configure", queue)
+}
+
+// Repair compares the structures of a queue with its messages and mends them unless it is a dry run,
+// step by step until it is through. r.Limit bounds a step, 0 is 200. The fixes are those of all
+// steps, also beside an error.
+func (c *Client) Repair(ctx context.Context, queue string, r storage.Repair) (storage.Repaired, error) {
+	var sum storage.Repaired
+	if r.Limit == 0 {
+		r.Limit = page
+	}
+	for {
+		step, err := c.engine.Repair(ctx, time.Time{}, queue, r)
+		if err != nil {
+			return sum, wrap(err, "repair", queue)
+		}
+		sum.Checked += step.Checked
+		sum.Fixes = append(sum.Fixes, step.Fixes...)
+		if step.Next == "" {
+			return sum, nil
+		}
+		r.After = step.Next
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bide
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// ClaimOptions say what to claim. The zero value claims one message for 30 s.
+type ClaimOptions struct {
+	Limit    int           // messages at most, up to storage.MaxBatch; 0 is 1
+	MaxBytes int           // stop before bodies and headers exceed this, though not before the first message; 0 is no bound
+	Lease    time.Duration // how long the messages are the caller's, 1 ms to storage.MaxLease; 0 is 30 s
+	By       string        // who asks, shown to people
+}
+
+// Held is a message that was claimed by hand. Its lease runs from the claim on and is not kept by
+// anybody: it ends unless one of the methods settles or extends it in time. They return
+// [ErrLeaseLost] if it has ended, or was settled before: then nothing was changed, and somebody else
+// may have the message. [ErrUnknown] means that nobody knows.
+type Held struct {
+	*Delivery[[]byte]
+	client *Client
+}
+
+// Claim takes due messages off a queue by hand, in claim order. It does not wait: where nothing is due, it
+// returns none. Most programs use a [Consumer], which keeps leases and settles.
+func (c *Client) Claim(ctx context.Context, queue string, o ClaimOptions) ([]Held, error) {
+	held, _, err := c.claim(ctx, queue, o)
+	return held, err
+}
+
+func (c *Client) claim(ctx context.Context, queue string, o ClaimOptions) ([]Held, time.Duration, error) {
+	began := time.Now()
+	claimed, err := c.engine.Claim(ctx, time.Time{}, storage.Claim{
+		Queue:    queue,
+		Limit:    cmp.Or(o.Limit, 1),
+		MaxBytes: o.MaxBytes,
+		Lease:    cmp.Or(o.Lease, 30*time.Second),
+		By:       o.By,
+	})
+	if c.config.Hooks.OnClaim != nil {
+		c.config.Hooks.OnClaim(queue, len(claimed.Records), time.Since(began), err)
+	}
+	if err != nil {
+		return nil, 0, wrap(err, "claim", queue)
+	}
+	held := make([]Held, len(claimed.Records))
+	for i := range claimed.Records {
+		held[i] = Held{Delivery: newDelivery(queue, &claimed.Records[i], claimed.Now), client: c}
+	}
+	return held, claimed.Next, nil
+}
+
+// Deliveries claims messages by hand for as long as the loop runs, waiting where nothing is due. It
+// ends with ctx's error, or with the first one of the engine. What it has claimed and not handed out
+// when the loop ends is released.
+func (c *Client) Deliveries(ctx context.Context, queue string, o ClaimOptions) iter.Seq2[Held, error] {
+	return func(yield func(Held, error) bool) {
+		for {
+			held, next, err := c.claim(ctx, queue, o)
+			if err != nil {
+				yield(Held{}, err)
+				return
+			}
+			for i, h := range held {
+				if !yield(h, nil) {
+					c.giveBack(ctx, held[i+1:])
+					return
+				}
+			}
+			if next > 0 {
+				if _, err := c.engine.Wait(ctx, []string{queue}, next); err != nil {
+					yield(Held{}, wrap(err, "wait for", queue))
+					return
+				}
+			}
+		}
+	}
+}
+
+func (c *Client) giveBack(ctx context.Context, held []Held) {
+	for _, h := range held {
+		if err := h.Release(context.WithoutCancel(ctx), 0); err != nil {
+			c.log.WarnContext(ctx, "message was not released and waits for the end of its lease",
+				"queue", h.Queue, "id", h.ID, "error", err)
+		}
+	}
+}
+
+// Ack says that the message is done with.
+func (h Held) Ack(ctx context.Context) error {
+	return h.settle(ctx, storage.Settlement{Verdict: storage.Ack})
+}
+
+// Retry says that the attempt failed for the given reason, nil if there is none to tell. The message
+// is due again after the delay, or dead if that was its last attempt.
+func (h Held) Retry(ctx context.Context, delay time.Duration, reason error) error {
+	return h.settle(ctx, storage.Settlement{Verdict: storage.Retry, Delay: delay, Reason: text(reason)})
+}
+
+// Release gives the message and its attempt back. It is due again after the delay, at once and in
+// its old place if that is 0.
+func (h Held) Release(ctx context.Context, delay time.Duration) error {
+	return h.settle(ctx, storage.Settlement{Verdict: storage.Release, Delay: delay})
+}
+
+// Bury gives the message up: it lies among the dead until it is redriven or purged.
+func (h Held) Bury(ctx context.Context, reason error) error {
+	return h.settle(ctx, storage.Settlement{Verdict: storage.Bury, Reason: text(reason)})
+}
+
+// Extend makes the lease end the given time from now on.
+func (h Held) Extend(ctx context.Context, lease time.Duration) error {
+	lost, err := h.client.engine.Extend(ctx, time.Time{}, lease, []storage.Receipt{h.receipt})
+	if err == nil && len(lost) > 0 {
+		err = ErrLeaseLost
+	}
+	return wrapID(err, "extend", h.Queue, h.ID)
+}
+
+func (h Held) settle(ctx context.Context, s storage.Settlement) error {
+	s.Receipt = h.receipt
+	return h.client.settle(ctx, s, h.client.config.RepeatFor)
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

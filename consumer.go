@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bide
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// ConsumerConfig of a Consumer. The zero value is usable.
+type ConsumerConfig struct {
+	// Concurrency bounds the handlers that run at once, over all queues; 0 is 16.
+	Concurrency int
+	// Queues weighs queues that share the consumer: one of weight 3 gets three times the handler
+	// time of one of weight 1 while both have messages; a queue alone gets everything. Queues that
+	// are not named weigh 1.
+	Queues map[string]int
+	// Lease is how long a message stays with a consumer that has vanished, 1 s to storage.MaxLease;
+	// 0 is 30 s. Running handlers keep theirs, however long they take.
+	Lease time.Duration
+	// Timeout ends a handler's context this long after its start, 0 is never.
+	Timeout time.Duration
+	// Grace is how long a handler may go on after its context ended. Then it counts as stuck: its
+	// lease is kept no longer, and another handler gets its place. 0 is 10 s.
+	Grace time.Duration
+	// DrainTimeout is how long running handlers have to finish once Run's context has ended, before
+	// their contexts end too. 0 is 30 s, negative is no time at all.
+	DrainTimeout time.Duration
+	// Backoff says when a failed message is tried again, nil is Exponential(5*time.Second, 6*time.Hour).
+	Backoff Backoff
+	// Name tells people who has a message; "" is the host's name and the process id.
+	Name string
+	// Middleware wraps the handlers of all queues, the first outermost.
+	Middleware []Middleware
+	// Logger gets what the consumer recovered from (Warn) and gave up on (Error), nil is the
+	// client's.
+	Logger *slog.Logger
+	// Hooks are called by the consumer; OnEnqueue is the client's.
+	Hooks Hooks
+}
+
+// Consumer claims the messages of its queues and runs their handlers.
+type Consumer struct {
+	client *Client
+	config ConsumerConfig
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	routes map[string]Handler // by queue
+	begun  bool
+}
+
+// NewConsumer returns a Consumer without handlers, see [Queue.Handle]. It panics if the
+// configuration is out of its bounds.
+func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
+	config.Concurrency = cmp.Or(config.Concurrency, 16)
+	config.Lease = cmp.Or(config.Lease, 30*time.Second)
+	config.Grace = cmp.Or(config.Grace, 10*time.Second)
+	config.DrainTimeout = cmp.Or(config.DrainTimeout, 30*time.Second)
+	config.Queues = maps.Clone(config.Queues)
+	if config.Backoff == nil {
+		config.Backoff = Exponential(firstRetry, mostRetry)
+	}
+	if config.Logger == nil {
+		config.Logger = client.log
+	}
+	if config.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown host"
+		}
+		config.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	if config.Concurrency < 1 || config.Lease < time.Second || config.Lease > storage.MaxLease || config.Grace < 0 || config.Timeout < 0 {
+		panic("bide: NewConsumer: Concurrency, Lease, Grace or Timeout is out of its bounds")
+	}
+	for name, weight := range config.Queues {
+		if weight < 1 {
+			panic(fmt.Sprintf("bide: NewConsumer: queue %q has weight %d, at least 1 is needed", name, weight))
+		}
+	}
+	return &Consumer{client: client, config: config, log: config.Logger, routes: map[string]Handler{}}
+}
+
+// Handle makes the consumer run h for every message of a queue, whatever its payload; [Queue.Handle] is
+// the typed form. It panics if the queue has a handler already, or the consumer is running.
+func (c *Consumer) Handle(queue string, h Handler, wraps ...Middleware) {
+	if err := storage.CheckQueue(queue); err != nil {
+		panic("bide: " + err.Error())
+	}
+	c.handle(queue, h, wraps)
+}
+
+func (c *Consumer) handle(queue string, h Handler, wraps []Middleware) {
+	for _, wrap := range slices.Backward(slices.Concat(c.config.Middleware, wraps)) {
+		h = wrap(h)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.begun {
+		panic("bide: Handle after Run")
+	}
+	if c.routes[queue] != nil {
+		panic(fmt.Sprintf("bide: queue %q has a handler already", queue))
+	}
+	c.routes[queue] = h
+}
+
+// Run handles messages until ctx ends. It then claims no more, gives back what it has claimed and
+// not begun, lets running handlers finish for DrainTimeout, ends their contexts with ErrShutdown and
+// waits for Grace. An engine that fails does not end it: it logs, waits and goes on.
+//
+// Run returns nil when every handler has returned and every message was settled. Otherwise it says
+// how many were left; their messages come back when their leases end. ErrInvalid means that nothing
+// was begun: there is no handler, a queue has a weight and no handler, or Run was called before.
+func (c *Consumer) Run(ctx context.Context) error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	r := newRun(ctx, c)
+	var keeping sync.WaitGroup
+	keepCtx, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
+	keeping.Go(func() { r.keeper.run(keepCtx) })
+	defer keeping.Wait()
+	defer stopKeeping()
+	r.loop(ctx)
+	return r.drain()
+}
+
+func (c *Consumer) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.begun {
+		return fmt.Errorf("%w: Run was called before", ErrInvalid)
+	}
+	if len(c.routes) == 0 {
+		return fmt.Errorf("%w: the consumer has no handler", ErrInvalid)
+	}
+	for _, queue := range slices.Sorted(maps.Keys(c.config.Queues)) {
+		if c.routes[queue] == nil {
+			return fmt.Errorf("%w: queue %q has a weight and no handler", ErrInvalid, queue)
+		}
+	}
+	c.begun = true
+	return nil
+}

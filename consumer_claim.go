@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bide
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// claimBytes bounds what one claim brings.
+const claimBytes = 8 << 20
+
+// run is one run of a consumer.
+type run struct {
+	*Consumer
+	ctx     context.Context // the caller's
+	keeper  *keeper
+	sources []*source
+	began   time.Time
+	wake    chan struct{} // something changed that the loop looks at
+
+	claims      context.Context // outlives ctx until the drain is over
+	endClaims   context.CancelFunc
+	handlers    context.Context // what handlers' contexts are made of
+	endHandlers context.CancelCauseFunc
+	settles     context.Context
+	endSettles  context.CancelFunc
+
+	mu           sync.Mutex    // guards the sources and what follows
+	reserved     int           // handlers promised to claims under way
+	claiming     int           // claims under way
+	running      int           // handlers, stuck ones included
+	settling     int           // deliveries whose handler has returned and that are not settled
+	stuck        int           // handlers that ignore the end of their context
+	waitFailures int           // Waits that failed since the last one that worked
+	floor        float64       // charge at which a source begins that had nothing to do
+	quiet        chan struct{} // made by drain, closed when nothing but stuck handlers is left
+}
+
+func newRun(ctx context.Context, c *Consumer) *run {
+	r := &run{Consumer: c, ctx: ctx, began: time.Now(), wake: make(chan struct{}, 1)}
+	lasting := context.WithoutCancel(ctx)
+	r.claims, r.endClaims = context.WithCancel(lasting)
+	r.handlers, r.endHandlers = context.WithCancelCause(lasting)
+	r.settles, r.endSettles = context.WithCancel(lasting)
+	for _, name := range slices.Sorted(maps.Keys(c.routes)) {
+		weight := max(c.config.Queues[name], 1)
+		r.sources = append(r.sources, &source{name: name, weight: float64(weight), handler: c.routes[name], ready: true})
+	}
+	r.keeper = &keeper{
+		engine:    c.client.engine,
+		lease:     c.config.Lease,
+		grace:     c.config.Grace,
+		hooks:     c.config.Hooks,
+		log:       c.log,
+		stuck:     r.replace,
+		wake:      make(chan struct{}, 1),
+		held:      map[storage.Receipt]*hold{},
+		extending: map[string]bool{},
+	}
+	return r
+}
+
+// loop starts claims until ctx ends.
+func (r *run) loop(ctx context.Context) {
+	w := waiting{run: r}
+	defer w.stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		idle, retry, next := r.dispatch(time.Now())
+		w.watch(ctx, idle, next)
+		var again <-chan time.Time
+		if !retry.IsZero() {
+			timer.Reset(time.Until(retry))
+			again = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.wake:
+		case <-again:
+		}
+	}
+}
+
+// dispatch starts a claim for every source that is ready and gets a share of the free handlers. It
+// returns the sources that wait for a notice, the earliest instant at which a failed claim is to be
+// tried again, and that at which time alone makes one of the idle ones ready; zero if there is none.
+func (r *run) dispatch(now time.Time) (idle []string, retry, next time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ready []*source
+	for _, s := range r.sources {
+		if s.claiming {
+			continue
+		}
+		if !s.ready && !s.next.IsZero() && !s.next.After(now) {
+			r.activate(s)
+		}
+		switch {
+		case s.ready:
+			ready = append(ready, s)
+		case s.failures > 0:
+			retry = earlier(retry, s.next)
+		default:
+			idle = append(idle, s.name)
+			next = earlier(next, s.next)
+		}
+	}
+	if free := r.free(); free > 0 && len(ready) > 0 {
+		r.floor = max(r.floor, allot(ready, free, r.seconds(now)))
+		for _, s := range ready {
+			if s.share > 0 {
+				s.claiming = true
+				r.claiming++
+				n := min(s.share, storage.MaxBatch)
+				r.reserved += n
+				go r.claim(s, n)
+			}
+		}
+	}
+	return idle, retry, next
+}
+
+// activate marks a source that a claim may find something in.
+func (r *run) activate(s *source) {
+	s.ready = true
+	if s.running == 0 {
+		s.charged = max(s.charged, r.floor)
+	}
+}
+
+// free counts the handlers that can be promised. Deliveries that are being settled take no handler,
+// so that claims and settlements overlap, but bound what is held.
+func (r *run) free() int {
+	most := r.config.Concurrency + r.stuck - r.running - r.reserved
+	return min(most, most+r.config.Concurrency-r.settling)
+}
+
+func (r *run) seconds(t time.Time) float64 { return t.Sub(r.began).Seconds() }
+
+// claim makes one claim, begun by dispatch, and starts what it brings. A claim that is under way when
+// the run's context ends is not cut off: what it brings is given back.
+func (r *run) claim(s *source, n int) {
+	sent := time.Now()
+	got, err := r.client.engine.Claim(r.claims, time.Time{}, storage.Claim{
+		Queue:    s.name,
+		Limit:    n,
+		MaxBytes: claimBytes,
+		Lease:    r.config.Lease,
+		By:       r.config.Name,
+	})
+	replied := time.Now()
+	if r.config.Hooks.OnClaim != nil {
+		r.config.Hooks.OnClaim(s.name, len(got.Records), replied.Sub(sent), err)
+	}
+	if err != nil && r.ctx.Err() == nil {
+		r.log.WarnContext(r.ctx, "claim failed, trying again", "queue", s.name, "error", err)
+	}
+
+	r.mu.Lock()
+	r.claiming--
+	r.reserved -= n
+	s.claiming = false
+	s.next = time.Time{}
+	switch {
+	case err != nil:
+		s.failures++
+		s.ready = false
+		s.next = replied.Add(repeatAfter(s.failures))
+	case got.Next == storage.Forever:
+		s.failures, s.ready = 0, false
+	default:
+		s.failures, s.ready = 0, got.Next <= 0
+		s.next = replied.Add(got.Next)
+	}
+	for range got.Records {
+		r.running++
+		s.begin(r.seconds(replied))
+	}
+	r.changed()
+	r.mu.Unlock()
+
+	for i := range got.Records {
+		h := &hold{
+			Delivery: newDelivery(s.name, &got.Records[i], got.Now),
+			source:   s,
+			claimed:  replied,
+			renewed:  sent,
+		}
+		if at := got.Records[i].Expires(); !at.IsZero() {
+			h.expiry = replied.Add(at.Sub(got.Now))
+		}
+		go r.handle(h)
+	}
+}
+
+// changed tells the loop, and the drain if nothing is left. The caller holds r.mu.
+func (r *run) changed() {
+	if r.quiet == nil {
+		poke(r.wake)
+		return
+	}
+	if r.claiming == 0 && r.settling == 0 && r.running == r.stuck {
+		select {
+		case <-r.quiet:
+		default:
+			close(r.quiet)
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

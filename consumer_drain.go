@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bide
+
+import (
+	"fmt"
+	"time"
+)
+
+// drain ends a run whose context has ended.
+func (r *run) drain() error {
+	defer r.endClaims()
+	defer r.endSettles()
+	defer r.endHandlers(ErrShutdown)
+	r.mu.Lock()
+	r.quiet = make(chan struct{})
+	r.changed()
+	r.mu.Unlock()
+
+	if !r.isQuiet(r.config.DrainTimeout) {
+		r.endHandlers(ErrShutdown)
+		r.endClaims()
+		r.isQuiet(r.config.Grace)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running > 0 || r.settling > 0 {
+		return fmt.Errorf("bide: drained with %d handlers still running and %d messages not settled", r.running, r.settling)
+	}
+	return nil
+}
+
+// isQuiet waits until nothing is under way, for d at most.
+func (r *run) isQuiet(d time.Duration) bool {
+	timer := time.NewTimer(max(d, 0))
+	defer timer.Stop()
+	select {
+	case <-r.quiet:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

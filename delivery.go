@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bide
+
+import (
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// Delivery is one attempt at one message. It belongs to the handler that got it; what its reference
+// fields point to is not shared with other deliveries.
+type Delivery[T any] struct {
+	Body T
+
+	Queue       string
+	ID          string
+	Key         string            // "" is none
+	Headers     map[string]string // nil if there are none
+	Priority    int
+	Attempt     int           // this one, from 1; attempts that were given back do not count
+	Deliveries  int           // times that the message was handed out, this one included
+	MaxAttempts int           // attempts allowed, 0 is no limit
+	Due         time.Time     // of this attempt
+	Enqueued    time.Time     // by the engine's clock, as Due is
+	Lag         time.Duration // how long after Due the message was claimed, by the engine's clock
+
+	record  *storage.Record
+	receipt storage.Receipt
+}
+
+func newDelivery(queue string, r *storage.Record, now time.Time) *Delivery[[]byte] {
+	return &Delivery[[]byte]{
+		Body:        r.Body,
+		Queue:       queue,
+		ID:          r.ID,
+		Key:         r.Key,
+		Headers:     r.Headers,
+		Priority:    r.Priority,
+		Attempt:     r.Attempts,
+		Deliveries:  r.Deliveries,
+		MaxAttempts: r.MaxAttempts,
+		Due:         r.Due,
+		Enqueued:    r.Enqueued,
+		Lag:         max(now.Sub(r.Due), 0),
+		record:      r,
+		receipt:     r.Receipt(queue),
+	}
+}
+
+// Token is the fencing token of this delivery: it grows with every claim in the queue. What a
+// handler writes to can keep the highest token it has seen and refuse lower ones, so that a handler
+// that has lost its lease without noticing changes nothing any more.
+func (d *Delivery[T]) Token() int64 { return d.receipt.Token }
+
+// Last says whether this is the last attempt allowed: if it fails, the message is dead.
+func (d *Delivery[T]) Last() bool { return d.MaxAttempts > 0 && d.Attempt >= d.MaxAttempts }
+
+// Record is all that the engine said about the message when it was claimed. It is not to be changed.
+func (d *Delivery[T]) Record() *storage.Record { return d.record }
+
+// typed is d with its body decoded.
+func typed[T any](d *Delivery[[]byte], body T) *Delivery[T] {
+	return &Delivery[T]{
+		Body:        body,
+		Queue:       d.Queue,
+		ID:          d.ID,
+		Key:         d.Key,
+		Headers:     d.Headers,
+		Priority:    d.Priority,
+		Attempt:     d.Attempt,
+		Deliveries:  d.Deliveries,
+		MaxAttempts: d.MaxAttempts,
+		Due:         d.Due,
+		Enqueued:    d.Enqueued,
+		Lag:         d.Lag,
+		record:      d.record,
+		receipt:     d.receipt,
+	}
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bide
+
+import "time"
+
+// source is a queue as a running consumer sees it. Its fields are guarded by run.mu.
+//
+// Queues share the handlers by time: each is charged what its handlers took, divided by its weight,
+// and who was charged least goes first. So neither a long backlog nor slow handlers of one queue
+// keep the others waiting, and what one does not use goes to the rest.
+type source struct {
+	name    string
+	weight  float64
+	handler Handler
+
+	ready    bool      // a claim may find something
+	claiming bool      // a claim is under way
+	next     time.Time // ready from then on, zero if only a notice makes it so
+	failures int       // claims that failed since the last one that worked
+
+	charged float64 // seconds by weight, of handlers that are done
+	running int     // handlers
+	starts  float64 // sum of their starts, in seconds since the run began
+	average float64 // seconds that a handler takes
+	share   int     // handlers allotted in this round
+}
+
+// leastCharge is the charge of a handler that takes no time to speak of, in seconds.
+const leastCharge = 0.001
+
+func (s *source) begin(at float64) {
+	s.running++
+	s.starts += at
+}
+
+func (s *source) end(start, now float64) {
+	took := max(now-start, leastCharge)
+	s.running--
+	s.starts -= start
+	s.charged += took / s.weight
+	s.average += (took - s.average) / 8
+}
+
+// virtual is what the source was charged, with the handlers that run.
+func (s *source) virtual(now float64) float64 {
+	return s.charged + (float64(s.running)*now-s.starts)/s.weight
+}
+
+// allot gives out n handlers among sources, and returns the least charge it met, from which sources
+// that had nothing to do go on.
+func allot(sources []*source, n int, now float64) (floor float64) {
+	for i, s := range sources {
+		s.share = 0
+		if v := s.virtual(now); i == 0 || v < floor {
+			floor = v
+		}
+	}
+	if len(sources) == 1 {
+		sources[0].share = n
+		return floor
+	}
+	for range n {
+		best, least := 0, 0.0
+		for i, s := range sources {
+			v := s.virtual(now) + float64(s.share)*max(s.average, leastCharge)/s.weight
+			if i == 0 || v < least {
+				best, least = i, v
+			}
+		}
+		sources[best].share++
+	}
+	return floor
+}
