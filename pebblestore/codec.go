@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebblestore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// valueFormat is the first byte of every value of kinds Q, R, S, L and U. A change of any layout
+// below raises it.
+const valueFormat = 1
+
+func appendInt(dst []byte, n int64) []byte { return binary.AppendUvarint(dst, uint64(n)) }
+
+func appendString[T string | []byte](dst []byte, s T) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendBool(dst []byte, b bool) []byte {
+	if b {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
+// reader takes a value apart. After its first failure every read gives zero, so that decoding has
+// one check, at its end.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func read(value []byte) *reader {
+	r := &reader{rest: value}
+	if len(value) == 0 {
+		r.fail("empty value")
+		return r
+	}
+	if value[0] != valueFormat {
+		r.fail(fmt.Sprintf("value of format %d, format %d is known", value[0], valueFormat))
+		return r
+	}
+	r.rest = value[1:]
+	return r
+}
+
+func (r *reader) fail(what string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", storage.ErrFormat, what)
+	}
+	r.rest = nil
+}
+
+func (r *reader) int() int64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 || n > math.MaxInt64 {
+		r.fail("damaged number")
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return int64(n)
+}
+
+// small reads a number from 0 to most.
+func (r *reader) small(most int) int {
+	n := r.int()
+	if n > int64(most) {
+		r.fail("number out of range")
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) bool() bool { return r.small(1) == 1 }
+
+func (r *reader) bytes() []byte {
+	n := r.int()
+	if n > int64(len(r.rest)) {
+		r.fail("damaged length")
+		return nil
+	}
+	b := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) string() string { return string(r.bytes()) }
+
+// end returns the error of the whole, trailing bytes included.
+func (r *reader) end() error {
+	if r.err == nil && len(r.rest) > 0 {
+		r.fail("trailing bytes")
+	}
+	return r.err
+}
+
+// appendRecord encodes R and U: what the producer said, without the payload, which follows.
+func appendRecord(dst []byte, r *record) []byte {
+	dst = append(dst, valueFormat)
+	dst = appendInt(dst, r.seq)
+	dst = appendString(dst, r.id)
+	dst = appendString(dst, r.key)
+	dst = appendInt(dst, int64(r.priority))
+	for _, n := range [...]int64{r.enqueued, r.due, r.firstDue, r.expireIn, r.dedupFor, int64(r.maxAttempts)} {
+		dst = appendInt(dst, n)
+	}
+	return dst
+}
+
+// decodeRecord returns the record and the bytes of its payload, which belong to value.
+func decodeRecord(value []byte) (*record, []byte, error) {
+	d := read(value)
+	r := &record{
+		seq: d.int(), id: d.string(), key: d.string(), priority: d.small(storage.MaxPriority),
+		enqueued: d.int(), due: d.int(), firstDue: d.int(), expireIn: d.int(), dedupFor: d.int(),
+		maxAttempts: d.small(storage.MaxAttempts),
+		state:       storage.Ready,
+	}
+	if r.id == "" {
+		d.fail("record without id")
+	}
+	return r, d.rest, d.err
+}
+
+// appendState encodes S and L: what became of the record since.
+func appendState(dst []byte, r *record) []byte {
+	dst = append(dst, valueFormat, byte(r.state))
+	dst = appendInt(dst, r.due)
+	dst = appendInt(dst, int64(r.attempts))
+	dst = appendInt(dst, int64(r.deliveries))
+	dst = appendString(dst, r.reason)
+	dst = appendBool(dst, r.successor)
+	switch r.state {
+	case storage.Leased:
+		dst = appendInt(dst, r.token)
+		dst = appendInt(dst, r.until)
+		dst = appendString(dst, r.by)
+	case storage.Dead:
+		dst = appendInt(dst, r.finished)
+	}
+	return dst
+}
+
+// decodeState changes a record decoded from R to what S or L says.
+func decodeState(value []byte, r *record) error {
+	d := read(value)
+	r.state = storage.State(d.small(int(storage.Done)))
+	r.due = d.int()
+	r.attempts = d.small(math.MaxInt32)
+	r.deliveries = d.small(math.MaxInt32)
+	r.reason = d.string()
+	r.successor = d.bool()
+	switch r.state {
+	case storage.Ready:
+	case storage.Leased:
+		r.token, r.until, r.by = d.int(), d.int(), d.string()
+	case storage.Dead:
+		r.finished = d.int()
+	default:
+		d.fail("unknown state")
+	}
+	return d.end()
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebblestore
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// The first byte of a key, see the package comment.
+const (
+	kindQueue     = 'Q'
+	kindRecord    = 'R'
+	kindState     = 'S'
+	kindLease     = 'L'
+	kindSuccessor = 'U'
+	kindWaiting   = 'W'
+	kindExpiry    = 'X'
+	kindDead      = 'D'
+	kindID        = 'I'
+	kindFinished  = 'F'
+	kindWindow    = 'V'
+	kindEnding    = 'E'
+)
+
+// place orders records by an instant in Unix milliseconds, then by arrival.
+type place struct{ at, seq int64 }
+
+func (p place) less(o place) bool { return p.at < o.at || p.at == o.at && p.seq < o.seq }
+
+// next is the least place after p.
+func (p place) next() place { return place{p.at, p.seq + 1} }
+
+// appendPrefix appends what all keys of one kind in one queue begin with.
+func appendPrefix(dst []byte, kind byte, queue string) []byte {
+	dst = append(dst, kind)
+	dst = append(dst, queue...)
+	return append(dst, 0)
+}
+
+// appendNumber appends a number that is not negative, so that byte order is numeric order.
+func appendNumber(dst []byte, n int64) []byte { return binary.BigEndian.AppendUint64(dst, uint64(n)) }
+
+func seqKey(dst []byte, kind byte, queue string, seq int64) []byte {
+	return appendNumber(appendPrefix(dst, kind, queue), seq)
+}
+
+func placeKey(dst []byte, kind byte, queue string, p place) []byte {
+	return appendNumber(appendNumber(appendPrefix(dst, kind, queue), p.at), p.seq)
+}
+
+func waitingPrefix(dst []byte, queue string, priority int) []byte {
+	return append(appendPrefix(dst, kindWaiting, queue), byte(storage.MaxPriority-priority))
+}
+
+func waitingKey(dst []byte, queue string, priority int, p place) []byte {
+	return appendNumber(appendNumber(waitingPrefix(dst, queue, priority), p.at), p.seq)
+}
+
+func idKey(dst []byte, kind byte, queue, id string) []byte {
+	return append(appendPrefix(dst, kind, queue), id...)
+}
+
+func finishedPrefix(dst []byte, queue, id string) []byte {
+	return append(idKey(dst, kindFinished, queue, id), 0)
+}
+
+func finishedKey(dst []byte, queue, id string, seq int64) []byte {
+	return appendNumber(finishedPrefix(dst, queue, id), seq)
+}
+
+func endingKey(dst []byte, queue, id string, end int64) []byte {
+	return append(appendNumber(appendPrefix(dst, kindEnding, queue), end), id...)
+}
+
+// after returns the least key above all that begin with prefix.
+func after(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	end[len(end)-1]++ // prefixes end in zero, a priority or an ASCII letter
+	return end
+}
+
+// number reads the number that a key or value ends with.
+func number(b []byte) (int64, error) {
+	if len(b) < 8 {
+		return 0, fmt.Errorf("%w: number of %d bytes", storage.ErrFormat, len(b))
+	}
+	n := int64(binary.BigEndian.Uint64(b[len(b)-8:]))
+	if n < 0 {
+		return 0, fmt.Errorf("%w: negative number", storage.ErrFormat)
+	}
+	return n, nil
+}
+
+// parsePlace reads the place that a key ends with.
+func parsePlace(key []byte) (place, error) {
+	seq, err := number(key)
+	if err != nil {
+		return place{}, err
+	}
+	at, err := number(key[:len(key)-8])
+	return place{at, seq}, err
+}
+
+// parseEnding reads the end and the id of a dedup window from what follows the prefix of its key.
+func parseEnding(rest []byte) (end int64, id string, err error) {
+	if len(rest) < 8 {
+		return 0, "", fmt.Errorf("%w: window of %d bytes", storage.ErrFormat, len(rest))
+	}
+	end, err = number(rest[:8])
+	return end, string(rest[8:]), err
+}
+
+// parseFinished reads the id and the sequence from what follows the prefix of a key.
+func parseFinished(rest []byte) (id string, seq int64, err error) {
+	seq, err = number(rest)
+	if err == nil && (len(rest) < 10 || rest[len(rest)-9] != 0) {
+		err = fmt.Errorf("%w: finished key without id", storage.ErrFormat)
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	return string(rest[:len(rest)-9]), seq, nil
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// queue returns a queue, which may not exist yet. What it reads does not grow with the number of
+// records, but for the leased ones.
+func (t *txn) queue(name string) (*queue, error) {
+	if q := t.store.queues[name]; q != nil {
+		return q, nil
+	}
+	q := newQueue(name)
+	value, closer, err := t.store.db.Get(appendPrefix(nil, kindQueue, name))
+	switch {
+	case err == nil:
+		q.exists = true
+		if err := errors.Join(q.decode(value), closer.Close()); err != nil {
+			return nil, fmt.Errorf("queue %q: %w", name, err)
+		}
+	case !errors.Is(err, pebble.ErrNotFound):
+		return nil, diskError(err)
+	}
+	if err := t.loadSeq(q); err != nil {
+		return nil, err
+	}
+	if err := t.loadLeases(q); err != nil {
+		return nil, err
+	}
+	for i := range q.void {
+		if q.waiting[i].low != (place{}) {
+			q.void[i] = math.MaxInt32
+		}
+	}
+	if q.exists {
+		t.store.queues[name] = q
+	}
+	return q, nil
+}
+
+// loadSeq takes the latest sequence from the records, if they know a later one: Q may be lost, and
+// no sequence may be used twice.
+func (t *txn) loadSeq(q *queue) error {
+	for _, kind := range [...]byte{kindRecord, kindSuccessor} {
+		prefix := appendPrefix(nil, kind, q.name)
+		it, err := t.iter(prefix, after(prefix))
+		if err != nil {
+			return err
+		}
+		if it.Last() {
+			n, err := number(it.Key())
+			if kind == kindSuccessor && err == nil {
+				var r *record
+				if r, _, err = decodeRecord(it.Value()); err == nil {
+					n = r.seq
+				}
+			}
+			if err != nil {
+				return errors.Join(err, it.Close())
+			}
+			if n > q.seq || !q.exists {
+				q.restore(n)
+			}
+		}
+		if err := it.Close(); err != nil {
+			return diskError(err)
+		}
+	}
+	return nil
+}
+
+// restore makes a queue whose Q is lost usable. Repair does the rest.
+func (q *queue) restore(seq int64) {
+	q.exists = true
+	q.seq = max(q.seq, seq)
+	for i := range q.waiting {
+		q.waiting[i] = bound{}
+	}
+	q.expiring, q.ending = bound{}, bound{}
+}
+
+func (t *txn) loadLeases(q *queue) error {
+	prefix := appendPrefix(nil, kindLease, q.name)
+	return t.scan(prefix, after(prefix), func(it *pebble.Iterator) (bool, error) {
+		seq, err := number(it.Key())
+		if err != nil {
+			return false, err
+		}
+		r, err := t.leased(q, seq, it.Value())
+		if err != nil {
+			return false, err
+		}
+		if r != nil {
+			q.leases.add(r)
+			q.token = max(q.token, r.token)
+		}
+		return true, nil
+	})
+}
+
+// leased puts a leased record together, nil if there is a lease without a record.
+func (t *txn) leased(q *queue, seq int64, lease []byte) (*record, error) {
+	var r *record
+	_, err := t.get(q, "", seqKey(nil, kindRecord, q.name, seq), func(value []byte) (err error) {
+		r, _, err = decodeRecord(value)
+		return err
+	})
+	if r == nil || err != nil {
+		return nil, err
+	}
+	if err := decodeState(lease, r); err != nil {
+		return nil, fmt.Errorf("lease of %q: %w", r.id, err)
+	}
+	if r.state != storage.Leased {
+		return nil, fmt.Errorf("%w: lease of %q says %s", storage.ErrFormat, r.id, r.state)
+	}
+	return r, nil
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebblestore
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// record is what the engine needs of a record for its transitions: all but the payload. Instants
+// and durations are in milliseconds.
+type record struct {
+	id, key  string
+	priority int
+
+	seq         int64
+	enqueued    int64
+	due         int64
+	firstDue    int64
+	expireIn    int64
+	dedupFor    int64
+	maxAttempts int
+
+	state      storage.State // Ready (delayed ones too), Leased or Dead
+	attempts   int
+	deliveries int
+	finished   int64
+	reason     string
+	successor  bool
+
+	token int64
+	until int64
+	by    string
+
+	stateful bool // S exists
+	heap     int  // index among the leases
+}
+
+func (r *record) expires() int64 { return r.firstDue + r.expireIn }
+
+func (r *record) expired(now int64) bool { return r.expireIn > 0 && r.expires() <= now }
+
+func (r *record) place() place { return place{r.due, r.seq} }
+
+// at is the place of a record among those of its state.
+func (r *record) at() place {
+	switch r.state {
+	case storage.Leased:
+		return place{r.until, r.seq}
+	case storage.Dead:
+		return place{r.finished, r.seq}
+	default:
+		return r.place()
+	}
+}
+
+func compareAt(a, b *record) int {
+	p, q := a.at(), b.at()
+	return cmp.Or(cmp.Compare(p.at, q.at), cmp.Compare(p.seq, q.seq))
+}
+
+// view is the record as callers see it, with a payload of its own.
+func (r *record) view(now int64, p payload) storage.Record {
+	v := storage.Record{
+		ID: r.id, Key: r.key, Priority: r.priority,
+		Body: p.body, Headers: p.headers,
+		Due:         instant(r.due),
+		ExpireIn:    time.Duration(r.expireIn) * time.Millisecond,
+		MaxAttempts: r.maxAttempts,
+		DedupFor:    time.Duration(r.dedupFor) * time.Millisecond,
+		Seq:         r.seq,
+		State:       r.state,
+		FirstDue:    instant(r.firstDue),
+		Enqueued:    instant(r.enqueued),
+		Attempts:    r.attempts,
+		Deliveries:  r.deliveries,
+		Reason:      r.reason,
+		Successor:   r.successor,
+	}
+	switch r.state {
+	case storage.Leased:
+		v.Lease = storage.Lease{Token: r.token, Until: instant(r.until), By: r.by}
+	case storage.Dead:
+		v.Finished = instant(r.finished)
+	case storage.Ready:
+		if r.due > now {
+			v.State = storage.Delayed
+		}
+	}
+	return v
+}
+
+func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+func millis(d time.Duration) int64 { return storage.Millis(d).Milliseconds() }
+
+func position(r *record) storage.Position {
+	return storage.Position{At: instant(r.at().at), Seq: r.seq}
+}

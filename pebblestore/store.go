@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// Options of a Store; the zero value is usable.
+type Options struct {
+	// Relaxed answers before the disk has synced. A crash of the machine then loses what was
+	// answered in the moments before it, and a killed process what it had not yet handed to the
+	// system, both milliseconds as a rule and without a bound; what is left is the state at an
+	// earlier instant, whole.
+	Relaxed bool
+
+	MaxBody int              // bytes of body and headers, 0 is storage.DefaultBody
+	Logger  *slog.Logger     // nil is slog.Default
+	Clock   func() time.Time // the engine's own clock, nil is time.Now
+}
+
+// Store is an engine in a directory. Its methods may be called from many goroutines.
+type Store struct {
+	relaxed bool
+	maxBody int
+	clock   func() time.Time
+	guard   *guard
+	lock    *pebble.Lock
+	db      *pebble.DB
+	notices notices
+
+	inbox   inbox
+	groups  chan group    // applied and not yet answered
+	closed  chan struct{} // closed when Close begins
+	stopped chan struct{} // closed when nobody writes any more
+	once    sync.Once
+	lost    error // of Close
+
+	queues map[string]*queue // those that exist and were used; belongs to the writer
+}
+
+var _ storage.Engine = (*Store)(nil)
+
+// Open opens a directory, which is made if it does not exist. The error is storage.ErrInvalid for
+// a directory that holds something else, storage.ErrFormat for one of another version or damaged,
+// and storage.ErrUnavailable for one that another process holds or that cannot be read.
+func Open(dir string, o Options) (*Store, error) {
+	if dir == "" {
+		return nil, fmt.Errorf("pebblestore: open: %w: directory name is empty", storage.ErrInvalid)
+	}
+	full, err := filepath.Abs(dir) // one directory has one name, so that a process cannot hold it twice
+	if err != nil {
+		return nil, fmt.Errorf("pebblestore: open %q: %w: %w", dir, storage.ErrInvalid, err)
+	}
+	if real, err := filepath.EvalSymlinks(full); err == nil {
+		full = real
+	}
+	return open(full, o, vfs.Default)
+}
+
+func open(dir string, o Options, disk vfs.FS) (*Store, error) {
+	if o.MaxBody == 0 {
+		o.MaxBody = storage.DefaultBody
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	s := &Store{
+		relaxed: o.Relaxed,
+		maxBody: o.MaxBody,
+		clock:   o.Clock,
+		guard:   newGuard(disk),
+		notices: newNotices(),
+		inbox:   newInbox(),
+		groups:  make(chan group, 1),
+		closed:  make(chan struct{}),
+		stopped: make(chan struct{}),
+		queues:  map[string]*queue{},
+	}
+	var err error
+	if s.lock, err = claimDirectory(s.guard, dir); err != nil {
+		return nil, wrap("open", "", err)
+	}
+	if s.db, err = openPebble(dir, s.guard, s.lock, o.Logger); err != nil {
+		return nil, wrap("open", "", errors.Join(diskError(err), s.lock.Close()))
+	}
+	go s.write()
+	return s, nil
+}
+
+// openPebble opens the database with settings for a queue: much is written, little lives long.
+func openPebble(dir string, disk *guard, lock *pebble.Lock, log *slog.Logger) (db *pebble.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil { // what it cannot replay makes Pebble panic
+			err = fmt.Errorf("%w: %v", storage.ErrFormat, r)
+		}
+	}()
+	cache := pebble.NewCache(64 << 20)
+	defer cache.Unref()
+	o := &pebble.Options{
+		FS:                          disk,
+		Lock:                        lock,
+		Cache:                       cache,
+		Logger:                      logger{log, disk},
+		FormatMajorVersion:          pebble.FormatNewest,
+		MemTableSize:                64 << 20,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       32,
+		LBaseMaxBytes:               256 << 20,
+		EventListener: &pebble.EventListener{
+			DataCorruption: func(i pebble.DataCorruptionInfo) {
+				log.Error("pebblestore: damaged file", "path", i.Path, "error", i.Details)
+			},
+		},
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	if db, err = pebble.Open(dir, o); err != nil {
+		return nil, err
+	}
+	if err := disk.failure(); err != nil {
+		go func() { _ = closePebble(db) }() // it may hang, and cannot change the disk
+		return nil, err
+	}
+	return db, nil
+}
+
+// Close implements [storage.Engine].
+func (s *Store) Close() error {
+	s.once.Do(func() {
+		close(s.closed)
+		select {
+		case <-s.stopped:
+			s.lost = closePebble(s.db)
+		case <-s.guard.frozen: // the writer may hang in Pebble for good; it cannot change the disk
+			go func() { _ = closePebble(s.db) }()
+		}
+		s.lost = wrap("close", "", diskError(errors.Join(s.lost, s.lock.Close())))
+	})
+	return s.lost
+}
+
+// closePebble closes the database. A frozen one may fail in any way.
+func closePebble(db *pebble.DB) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", storage.ErrUnavailable, r)
+		}
+	}()
+	return db.Close()
+}
