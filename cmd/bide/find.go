@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bidemq/bide"
+	"github.com/bidemq/bide/storage"
+)
+
+// selecting is what the flags say that choose messages.
+type selecting struct {
+	key, from, to string
+	limit         int
+}
+
+func (s *selecting) flags(c *cobra.Command, limit int, what string) {
+	f := c.Flags()
+	f.StringVar(&s.key, "key", "", "only messages of this key")
+	f.StringVar(&s.from, "from", "", "only messages due, leased until or dead at this instant or later")
+	f.StringVar(&s.to, "to", "", "only messages due, leased until or dead before this instant")
+	f.IntVar(&s.limit, "limit", limit, what)
+}
+
+func (s *selecting) filter(state storage.State) (storage.Filter, error) {
+	f := storage.Filter{State: state, Key: s.key, Limit: s.limit}
+	if s.limit < 0 {
+		return f, invalid("limit %d is negative", s.limit)
+	}
+	var err error
+	if s.from != "" {
+		if f.From, err = parseInstant(s.from); err != nil {
+			return f, err
+		}
+	}
+	if s.to != "" {
+		f.To, err = parseInstant(s.to)
+	}
+	return f, err
+}
+
+func (a *app) ls() *cobra.Command {
+	var s selecting
+	var states []string
+	var desc bool
+	c := &cobra.Command{
+		Use:     "ls QUEUE",
+		Short:   "List the messages of a queue",
+		Example: "  bide ls order.timeout --state delayed --to 2026-01-31",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			filters := make([]storage.Filter, len(states))
+			for i, name := range states {
+				state, err := storage.ParseState(name)
+				if err != nil {
+					return err
+				}
+				if filters[i], err = s.filter(state); err != nil {
+					return err
+				}
+				filters[i].Desc = desc
+			}
+			return a.with(c.Context(), func(client *bide.Client) error { return a.list(c, client, args[0], filters) })
+		},
+	}
+	s.flags(c, 50, "messages of each state at most, 0 is all")
+	c.Flags().StringSliceVar(&states, "state", []string{"leased", "ready", "delayed", "dead"}, "which states, in this order")
+	c.Flags().BoolVar(&desc, "desc", false, "latest first")
+	return c
+}
+
+func (a *app) list(c *cobra.Command, client *bide.Client, queue string, filters []storage.Filter) error {
+	st, err := client.Stats(c.Context(), queue)
+	if err != nil {
+		return err
+	}
+	var t *table
+	for _, f := range filters {
+		for r, err := range client.Messages(c.Context(), queue, f) {
+			if err != nil {
+				return err
+			}
+			if a.json {
+				if err := a.printJSON(show(r)); err != nil {
+					return err
+				}
+				continue
+			}
+			if t == nil {
+				t = a.table("ID", "STATE", "WHEN", "PRIORITY", "ATTEMPTS", "KEY", "BODY")
+			}
+			attempts := fmt.Sprint(r.Attempts)
+			if r.MaxAttempts > 0 {
+				attempts += fmt.Sprintf("/%d", r.MaxAttempts)
+			}
+			t.row(r.ID, r.State.String(), relative(r.At(), st.Now), fmt.Sprint(r.Priority), attempts, r.Key, preview(r.Body, 40))
+		}
+	}
+	if t == nil {
+		a.printf("no messages\n")
+		return nil
+	}
+	return t.end()
+}
+
+func (a *app) get() *cobra.Command {
+	var body bool
+	c := &cobra.Command{
+		Use:   "get QUEUE ID",
+		Short: "Show one message",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(client *bide.Client) error {
+				r, err := client.Get(c.Context(), args[0], args[1])
+				switch {
+				case err != nil:
+					return err
+				case body:
+					_, err := a.out.Write(r.Body)
+					return err
+				case a.json:
+					return a.printJSON(show(r))
+				}
+				return a.describe(r)
+			})
+		},
+	}
+	c.Flags().BoolVar(&body, "body", false, "print the body alone, as it is")
+	return c
+}
+
+// describe prints a record for a person, without what it does not have.
+func (a *app) describe(r storage.Record) error {
+	t := &table{a.table("id", r.ID).w}
+	field := func(name, value string) {
+		if value != "" {
+			t.row(name, value)
+		}
+	}
+	field("state", r.State.String())
+	field("due", stamp(r.Due))
+	field("enqueued", stamp(r.Enqueued))
+	field("key", r.Key)
+	field("priority", fmt.Sprint(r.Priority))
+	limit := "no limit"
+	if r.MaxAttempts > 0 {
+		limit = fmt.Sprintf("of %d", r.MaxAttempts)
+	}
+	field("attempts", fmt.Sprintf("%d (%s), %d deliveries", r.Attempts, limit, r.Deliveries))
+	field("expires", stamp(r.Expires()))
+	field("dedup for", span(r.DedupFor))
+	if r.State == storage.Leased {
+		field("leased by", fmt.Sprintf("%s until %s, token %d", r.Lease.By, stamp(r.Lease.Until), r.Lease.Token))
+	}
+	field("finished", stamp(r.Finished))
+	field("reason", preview([]byte(r.Reason), 200))
+	if r.Successor {
+		field("successor", "runs after this one")
+	}
+	for name, value := range r.Headers {
+		field("header "+name, preview([]byte(value), 200))
+	}
+	field("body", strings.TrimSpace(preview(r.Body, 2000)))
+	return t.end()
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04:05.000")
+}

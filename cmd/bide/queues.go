@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bidemq/bide"
+	"github.com/bidemq/bide/storage"
+)
+
+func (a *app) queues() *cobra.Command {
+	return &cobra.Command{
+		Use:   "queues",
+		Short: "List the queues",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(client *bide.Client) error {
+				for name, err := range client.Queues(c.Context()) {
+					if err != nil {
+						return err
+					}
+					if a.json {
+						err = a.printJSON(map[string]string{"queue": name})
+					} else {
+						_, err = fmt.Fprintln(a.out, name)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// counted is the stats of a queue as JSON shows them.
+type counted struct {
+	Queue         string           `json:"queue"`
+	Now           time.Time        `json:"now"`
+	Paused        bool             `json:"paused"`
+	ExpireIn      string           `json:"expire_in,omitempty"`
+	MaxDeliveries int              `json:"max_deliveries,omitempty"`
+	Delayed       int64            `json:"delayed"`
+	Ready         int64            `json:"ready"`
+	Leased        int64            `json:"leased"`
+	Dead          int64            `json:"dead"`
+	Done          int64            `json:"done"`
+	NextDue       *time.Time       `json:"next_due,omitempty"`
+	Total         map[string]int64 `json:"total"`
+}
+
+func count(queue string, st storage.Stats) counted {
+	n := st.Total
+	c := counted{
+		Queue: queue, Now: st.Now, Paused: st.Config.Paused, ExpireIn: span(st.Config.ExpireIn), MaxDeliveries: st.Config.MaxDeliveries,
+		Delayed: st.Delayed, Ready: st.Ready, Leased: st.Leased, Dead: st.Dead, Done: st.Done,
+		Total: map[string]int64{
+			"enqueued": n.Enqueued, "duplicates": n.Duplicates, "replaced": n.Replaced, "reruns": n.Reruns, "claimed": n.Claimed,
+			"acked": n.Acked, "retried": n.Retried, "released": n.Released, "lapsed": n.Lapsed, "died": n.Died, "redriven": n.Redriven,
+			"expired": n.Expired, "canceled": n.Cancelled, "purged": n.Purged, "wakeups": n.Wakeups, "empty_claims": n.EmptyClaims,
+			"clock_steps": n.ClockSteps,
+		},
+	}
+	if !st.NextDue.IsZero() {
+		c.NextDue = &st.NextDue
+	}
+	return c
+}
+
+func (a *app) stats() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stats [QUEUE...]",
+		Short: "Count messages by state, of all queues or some",
+		RunE: func(c *cobra.Command, names []string) error {
+			return a.with(c.Context(), func(client *bide.Client) error {
+				if len(names) == 0 {
+					for name, err := range client.Queues(c.Context()) {
+						if err != nil {
+							return err
+						}
+						names = append(names, name)
+					}
+				}
+				return a.showStats(c, client, slices.Compact(names))
+			})
+		},
+	}
+}
+
+func (a *app) showStats(c *cobra.Command, client *bide.Client, names []string) error {
+	var t *table
+	if !a.json {
+		t = a.table("QUEUE", "DELAYED", "READY", "LEASED", "DEAD", "NEXT DUE", "ENQUEUED", "ACKED", "RETRIED", "EXPIRED")
+	}
+	for _, name := range names {
+		st, err := client.Stats(c.Context(), name)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			if err := a.printJSON(count(name, st)); err != nil {
+				return err
+			}
+			continue
+		}
+		if st.Config.Paused {
+			name += " (paused)"
+		}
+		cells := []string{name}
+		for _, n := range []int64{st.Delayed, st.Ready, st.Leased, st.Dead} {
+			cells = append(cells, fmt.Sprint(n))
+		}
+		cells = append(cells, relative(st.NextDue, st.Now))
+		for _, n := range []int64{st.Total.Enqueued, st.Total.Acked, st.Total.Retried, st.Total.Expired} {
+			cells = append(cells, fmt.Sprint(n))
+		}
+		t.row(cells...)
+	}
+	if t == nil {
+		return nil
+	}
+	return t.end()
+}
+
+func (a *app) pause() *cobra.Command {
+	return a.configuring("pause QUEUE", "Accept messages and deliver none", storage.ConfigEdit{Paused: new(true)})
+}
+
+func (a *app) resume() *cobra.Command {
+	return a.configuring("resume QUEUE", "Deliver again", storage.ConfigEdit{Paused: new(false)})
+}
+
+func (a *app) configure() *cobra.Command {
+	var expireIn time.Duration
+	var maxDeliveries int
+	var e storage.ConfigEdit
+	c := a.configuring("configure QUEUE", "Change or show the configuration of a queue", e)
+	c.Flags().DurationVar(&expireIn, "expire-in", 0, "given to messages enqueued from then on without one, 0 is none")
+	c.Flags().IntVar(&maxDeliveries, "max-deliveries", 0, "deliveries before a message is dead, those given back included; 0 is no limit")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed("expire-in") {
+			e.ExpireIn = &expireIn
+		}
+		if c.Flags().Changed("max-deliveries") {
+			e.MaxDeliveries = &maxDeliveries
+		}
+		return a.configureQueue(c, args[0], e)
+	}
+	return c
+}
+
+func (a *app) configuring(use, short string, e storage.ConfigEdit) *cobra.Command {
+	return &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(c *cobra.Command, args []string) error { return a.configureQueue(c, args[0], e) },
+	}
+}
+
+func (a *app) configureQueue(c *cobra.Command, queue string, e storage.ConfigEdit) error {
+	return a.with(c.Context(), func(client *bide.Client) error {
+		config, err := client.Configure(c.Context(), queue, e)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(map[string]any{
+				"queue": queue, "paused": config.Paused, "expire_in": span(config.ExpireIn), "max_deliveries": config.MaxDeliveries,
+			})
+		}
+		a.printf("%s: paused %t, expire in %s, max deliveries %d\n", queue, config.Paused, config.ExpireIn, config.MaxDeliveries)
+		return nil
+	})
+}
+
+func (a *app) repair() *cobra.Command {
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "repair QUEUE",
+		Short: "Compare the structures of a queue with its messages and mend them",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(client *bide.Client) error {
+				r, err := client.Repair(c.Context(), args[0], storage.Repair{DryRun: dryRun})
+				if err != nil {
+					return err
+				}
+				fixes := map[string]int{}
+				for _, f := range r.Fixes {
+					fixes[f.What] += f.Count
+				}
+				if a.json {
+					return a.printJSON(map[string]any{"queue": args[0], "checked": r.Checked, "fixes": fixes, "dry_run": dryRun})
+				}
+				a.printf("%d entries checked\n", r.Checked)
+				for what, n := range fixes {
+					a.printf("%s: %d\n", what, n)
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what is wrong and change nothing")
+	return c
+}

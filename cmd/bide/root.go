@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/bidemq/bide"
+	"github.com/bidemq/bide/storage"
+)
+
+// defaultStore is where messages are kept unless --store or BIDE_STORE says otherwise.
+const defaultStore = "pebble:.bide"
+
+// app is one run of the program: where it reads and writes, and what every command is told.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+
+	store string
+	json  bool
+}
+
+// run is the program without its process. It returns the exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	a := &app{in: in, out: out, err: errw}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(errw, "bide: %v\n", err)
+	return exitCode(err)
+}
+
+// exitCode says in the exit code of what kind an error is, for scripts.
+func exitCode(err error) int {
+	for _, c := range []struct {
+		kind error
+		code int
+	}{
+		{bide.ErrInvalid, 2},
+		{bide.ErrTooLarge, 2},
+		{bide.ErrFormat, 2},
+		{bide.ErrNotFound, 3},
+		{bide.ErrUnavailable, 4},
+		{bide.ErrClosed, 4},
+		{context.DeadlineExceeded, 4},
+		{bide.ErrConflict, 5},
+		{bide.ErrExpired, 5},
+		{bide.ErrFull, 5},
+		{context.Canceled, 130},
+	} {
+		if errors.Is(err, c.kind) {
+			return c.code
+		}
+	}
+	return 1
+}
+
+const longHelp = `bide keeps messages until they are due and hands them to a handler at least once.
+
+Exit codes: 0 done, 1 failed, 2 the arguments can never work, 3 no such message,
+4 the store cannot be used at the moment, 5 the message is in a state that refuses this,
+130 interrupted.`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "bide",
+		Short:         "A delay and message queue",
+		Long:          longHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	store := os.Getenv("BIDE_STORE")
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.store, "store", store, "where messages are kept: pebble:DIR, mem:, redis://HOST, rediss://, redis+unix:///SOCKET,\n"+
+		"redis+sentinel://, redis+cluster://; also BIDE_STORE (default "+defaultStore+")")
+	flags.BoolVar(&a.json, "json", false, "print JSON, an object a line")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return invalid("%v", err) })
+	root.AddCommand(
+		a.demo(), a.demoConsumer(), a.enqueue(), a.work(),
+		a.ls(), a.get(), a.cancel(), a.reschedule(), a.edit(), a.redrive(), a.purge(),
+		a.queues(), a.stats(), a.pause(), a.resume(), a.configure(), a.repair(),
+	)
+	for _, c := range root.Commands() {
+		c.Args = usage(c.Args)
+	}
+	return root
+}
+
+// usage makes a wrong number of arguments an invalid call.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if check == nil {
+			return nil
+		}
+		if err := check(c, args); err != nil {
+			return invalid("%v; usage: %s", err, c.UseLine())
+		}
+		return nil
+	}
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{storage.ErrInvalid}, args...)...)
+}
+
+// url is the store of the commands that keep messages.
+func (a *app) url() string {
+	if a.store == "" {
+		return defaultStore
+	}
+	return a.store
+}
+
+func (a *app) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// with runs do with a client of the store, and closes both.
+func (a *app) with(ctx context.Context, do func(*bide.Client) error) (err error) {
+	engine, err := openStore(ctx, a.url(), a.logger())
+	if err != nil {
+		return err
+	}
+	client := bide.NewClient(engine, bide.ClientConfig{Logger: a.logger()})
+	defer func() {
+		err = errors.Join(err, client.Close(context.WithoutCancel(ctx)), engine.Close())
+	}()
+	return do(client)
+}
+
+// isTerminal says whether a person is watching.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bidemq/bide"
+	"github.com/bidemq/bide/storage"
+)
+
+// working is what the flags of work say.
+type working struct {
+	concurrency int
+	lease       time.Duration
+	timeout     time.Duration
+	drain       time.Duration
+	snooze      time.Duration
+	retryFirst  time.Duration
+	retryMost   time.Duration
+	untilEmpty  bool
+	command     []string
+}
+
+func (a *app) work() *cobra.Command {
+	var w working
+	c := &cobra.Command{
+		Use:   "work QUEUE... [-- COMMAND ARG...]",
+		Short: "Handle messages: run a command for each, or print them",
+		Long: `Handle the messages of one or more queues until interrupted.
+
+COMMAND gets the body on its standard input and BIDE_QUEUE, BIDE_ID, BIDE_ATTEMPT,
+BIDE_MAX_ATTEMPTS, BIDE_DELIVERIES, BIDE_TOKEN, BIDE_KEY and BIDE_DUE in its environment, headers as
+BIDE_HEADER_NAME. If it exits with 0 the message is acknowledged, with 75 it is put off and no
+attempt is spent, with anything else the attempt failed and is retried. Without a command the
+messages are printed and acknowledged.
+
+The first interrupt stops taking messages and waits for what runs; the second one kills.`,
+		Example: "  bide work mail -- ./send-mail.sh",
+		RunE: func(c *cobra.Command, args []string) error {
+			queues := args
+			if at := c.ArgsLenAtDash(); at >= 0 {
+				queues, w.command = args[:at], args[at:]
+				if len(w.command) == 0 {
+					return invalid("there is no command behind --")
+				}
+			}
+			if len(queues) == 0 {
+				return invalid("work needs a queue; usage: %s", c.UseLine())
+			}
+			if err := w.check(); err != nil {
+				return err
+			}
+			return a.with(c.Context(), func(client *bide.Client) error { return a.handle(c.Context(), client, queues, w) })
+		},
+	}
+	f := c.Flags()
+	f.IntVarP(&w.concurrency, "concurrency", "c", 4, "messages handled at once")
+	f.DurationVar(&w.lease, "lease", 30*time.Second, "how soon messages of a consumer that has vanished come back")
+	f.DurationVar(&w.timeout, "timeout", 0, "end a command after this long, 0 is never")
+	f.DurationVar(&w.drain, "drain", 30*time.Second, "wait this long for commands when interrupted, before they are ended")
+	f.DurationVar(&w.snooze, "snooze", 10*time.Second, "when a command exits with 75, try again after this")
+	f.DurationVar(&w.retryFirst, "retry", 5*time.Second, "first wait after a failure; it doubles with each attempt")
+	f.DurationVar(&w.retryMost, "retry-most", 6*time.Hour, "longest wait after a failure")
+	f.BoolVar(&w.untilEmpty, "until-empty", false, "end when the queues hold nothing that waits or runs")
+	return c
+}
+
+func (w *working) check() error {
+	switch {
+	case w.concurrency < 1 || w.concurrency > 10_000:
+		return invalid("concurrency %d is not between 1 and 10000", w.concurrency)
+	case w.lease < time.Second || w.lease > 24*time.Hour:
+		return invalid("lease %s is not between 1s and 24h", w.lease)
+	case w.timeout < 0 || w.drain < 0 || w.snooze < 0 || w.retryFirst < 0 || w.retryMost < 0:
+		return invalid("a duration is negative")
+	}
+	return nil
+}
+
+func (a *app) handle(ctx context.Context, client *bide.Client, queues []string, w working) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	drain := w.drain
+	if drain == 0 {
+		drain = -1 // none, where zero is the consumer's default
+	}
+	consumer := bide.NewConsumer(client, bide.ConsumerConfig{
+		Concurrency:  w.concurrency,
+		Lease:        w.lease,
+		Timeout:      w.timeout,
+		DrainTimeout: drain,
+		Backoff:      bide.Exponential(w.retryFirst, w.retryMost),
+		Logger:       a.logger(),
+	})
+	handler := a.printer()
+	if len(w.command) > 0 {
+		handler = a.commander(w)
+	}
+	seen := map[string]bool{}
+	for _, queue := range queues {
+		if err := storage.CheckQueue(queue); err != nil {
+			return err
+		}
+		if seen[queue] {
+			return invalid("queue %q is named twice", queue)
+		}
+		seen[queue] = true
+		consumer.Handle(queue, handler)
+	}
+	watching := make(chan error, 1)
+	if w.untilEmpty {
+		go func() { watching <- stopWhenEmpty(ctx, client, queues, stop) }()
+	} else {
+		watching <- nil
+	}
+	err := consumer.Run(ctx)
+	stop()
+	return errors.Join(err, <-watching)
+}
+
+// stopWhenEmpty calls stop when no queue holds a message that waits or runs.
+func stopWhenEmpty(ctx context.Context, client *bide.Client, queues []string, stop func()) error {
+	defer stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := int64(0)
+		for _, queue := range queues {
+			st, err := client.Stats(ctx, queue)
+			if err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+			left += st.Delayed + st.Ready + st.Leased
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
