@@ -23,6 +23,7 @@ type run struct {
 	sources []*source
 	began   time.Time
 	wake    chan struct{} // something changed that the loop looks at
+	contest []*source     // of dispatch, kept for its memory
 
 	claims      context.Context // outlives ctx until the drain is over
 	endClaims   context.CancelFunc
@@ -73,11 +74,11 @@ func (r *run) loop(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		idle, retry, next := r.dispatch(time.Now())
+		idle, at, next := r.dispatch(time.Now())
 		w.watch(ctx, idle, next)
 		var again <-chan time.Time
-		if !retry.IsZero() {
-			timer.Reset(time.Until(retry))
+		if !at.IsZero() {
+			timer.Reset(time.Until(at))
 			again = timer.C
 		}
 		select {
@@ -88,43 +89,53 @@ func (r *run) loop(ctx context.Context) {
 	}
 }
 
+// claimPatience is how long handlers are kept for a queue whose claim has not come back. Without it
+// all that become free meanwhile would go to other queues.
+const claimPatience = 50 * time.Millisecond
+
 // dispatch starts a claim for every source that is ready and gets a share of the free handlers. It
-// returns the sources that wait for a notice, the earliest instant at which a failed claim is to be
-// tried again, and that at which time alone makes one of the idle ones ready; zero if there is none.
-func (r *run) dispatch(now time.Time) (idle []string, retry, next time.Time) {
+// returns the sources that wait for a notice, the earliest instant at which to look again whatever
+// happens, and that at which time alone makes one of the idle ones ready; zero if there is none.
+func (r *run) dispatch(now time.Time) (idle []string, again, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var ready []*source
+	r.contest = r.contest[:0]
+	waiting := false // a source is ready and has no claim under way
+	var patient time.Time
 	for _, s := range r.sources {
-		if s.claiming {
-			continue
-		}
 		if !s.ready && !s.next.IsZero() && !s.next.After(now) {
 			r.activate(s)
 		}
 		switch {
+		case s.asked > 0:
+			if until := s.sent.Add(claimPatience); now.Before(until) {
+				r.contest = append(r.contest, s)
+				patient = earlier(patient, until)
+			}
 		case s.ready:
-			ready = append(ready, s)
+			r.contest = append(r.contest, s)
+			waiting = true
 		case s.failures > 0:
-			retry = earlier(retry, s.next)
+			again = earlier(again, s.next)
 		default:
 			idle = append(idle, s.name)
 			next = earlier(next, s.next)
 		}
 	}
-	if free := r.free(); free > 0 && len(ready) > 0 {
-		r.floor = max(r.floor, allot(ready, free, r.seconds(now)))
-		for _, s := range ready {
-			if s.share > 0 {
-				s.claiming = true
-				r.claiming++
-				n := min(s.share, storage.MaxBatch)
-				r.reserved += n
-				go r.claim(s, n)
-			}
+	free := r.free()
+	if free <= 0 || !waiting {
+		return idle, again, next
+	}
+	r.floor = max(r.floor, allot(r.contest, free, r.seconds(now)))
+	for _, s := range r.contest {
+		if s.asked == 0 && s.share > 0 {
+			s.asked, s.sent = min(s.share, storage.MaxBatch), now
+			r.claiming++
+			r.reserved += s.asked
+			go r.claim(s, s.asked)
 		}
 	}
-	return idle, retry, next
+	return idle, earlier(again, patient), next
 }
 
 // activate marks a source that a claim may find something in.
@@ -166,7 +177,7 @@ func (r *run) claim(s *source, n int) {
 	r.mu.Lock()
 	r.claiming--
 	r.reserved -= n
-	s.claiming = false
+	s.asked = 0
 	s.next = time.Time{}
 	switch {
 	case err != nil:

@@ -88,7 +88,7 @@ func (r *run) wait(ctx context.Context, queues []string, d time.Duration) {
 		r.waitFailures = 0
 	}
 	for _, s := range r.sources {
-		if !s.claiming && slices.Contains(ready, s.name) {
+		if s.asked == 0 && slices.Contains(ready, s.name) {
 			r.activate(s)
 		}
 	}

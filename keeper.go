@@ -34,7 +34,7 @@ type hold struct {
 //
 // A lease is extended when a third of it has passed, and again every twelfth until that works. It is
 // judged by the consumer's own monotonic clock from the instant the call was sent, which is never
-// later than the engine's: if a sixth is left, the handler is stopped while nobody else can have the
+// later than the engine's: if an eighth is left, the handler is stopped while nobody else can have the
 // message.
 type keeper struct {
 	engine storage.Engine
@@ -78,7 +78,7 @@ func (k *keeper) remove(h *hold) {
 // safe says whether enough of the lease is left to begin.
 func (k *keeper) safe(h *hold, now time.Time) bool { return now.Before(k.limit(h)) }
 
-func (k *keeper) limit(h *hold) time.Time { return h.renewed.Add(k.lease - k.lease/6) }
+func (k *keeper) limit(h *hold) time.Time { return h.renewed.Add(k.lease - k.lease/8) }
 
 // run returns when ctx is done and no call is under way.
 func (k *keeper) run(ctx context.Context) {
@@ -152,7 +152,7 @@ func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
 
 // extend makes one call for leases of one queue.
 func (k *keeper) extend(ctx context.Context, queue string, rs []storage.Receipt) {
-	ctx, cancel := context.WithTimeout(ctx, k.lease/4)
+	ctx, cancel := context.WithTimeout(ctx, k.lease/6)
 	defer cancel()
 	sent := time.Now()
 	lost, err := k.engine.Extend(ctx, time.Time{}, k.lease, rs)

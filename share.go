@@ -15,7 +15,8 @@ type source struct {
 	handler Handler
 
 	ready    bool      // a claim may find something
-	claiming bool      // a claim is under way
+	asked    int       // messages that the claim under way asks for, 0 if there is none
+	sent     time.Time // when that claim was begun
 	next     time.Time // ready from then on, zero if only a notice makes it so
 	failures int       // claims that failed since the last one that worked
 
@@ -63,7 +64,7 @@ func allot(sources []*source, n int, now float64) (floor float64) {
 	for range n {
 		best, least := 0, 0.0
 		for i, s := range sources {
-			v := s.virtual(now) + float64(s.share)*max(s.average, leastCharge)/s.weight
+			v := s.virtual(now) + float64(s.asked+s.share)*max(s.average, leastCharge)/s.weight
 			if i == 0 || v < least {
 				best, least = i, v
 			}
