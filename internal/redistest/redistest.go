@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redistest runs real Redis servers for tests: single ones on a Unix socket, Clusters and
+// primaries with Sentinel on free ports. They end with their test, and with the test binary.
+package redistest
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience bounds a failure to start.
+const patience = 20 * time.Second
+
+// Option changes how a server is started.
+type Option func(*Server)
+
+// AppendOnly makes the server keep a log, synced as fsync says: always, everysec or no.
+func AppendOnly(fsync string) Option {
+	return Config("appendonly", "yes", "appendfsync", fsync)
+}
+
+// Config sets configuration directives, given as names and values.
+func Config(namesAndValues ...string) Option {
+	return func(s *Server) {
+		for i := 0; i+1 < len(namesAndValues); i += 2 {
+			s.args = append(s.args, "--"+namesAndValues[i], namesAndValues[i+1])
+		}
+	}
+}
+
+// Server is a running redis-server.
+type Server struct {
+	dir     string
+	network string // unix or tcp
+	address string // of the socket
+	args    []string
+	process *process
+}
+
+// Start runs a server of the test's own, without persistence unless an option asks for it. The test
+// is skipped if there is no redis-server on the path, or fails where one is required.
+func Start(t testing.TB, options ...Option) *Server {
+	t.Helper()
+	s := newServer(t, tempDir(t))
+	for _, o := range options {
+		o(s)
+	}
+	s.start(t)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// newServer is a server on a socket in a directory, not started yet.
+func newServer(t testing.TB, dir string) *Server {
+	t.Helper()
+	require(t)
+	return &Server{dir: dir, network: "unix", address: filepath.Join(dir, "redis.sock"), args: []string{
+		"--port", "0", "--unixsocket", filepath.Join(dir, "redis.sock"),
+		"--dir", dir, "--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
+	}}
+}
+
+// shared is the server that the tests of a binary have in common. It runs while one of them does.
+var shared struct {
+	sync.Mutex
+	server *Server
+	users  int
+}
+
+// Shared returns a server that other tests use at the same time: use names of your own, and change
+// nothing else.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	require(t)
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.users == 0 {
+		dir, err := os.MkdirTemp("", "redistest")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.server = newServer(t, dir)
+		shared.server.start(t)
+	}
+	shared.users++
+	t.Cleanup(func() {
+		shared.Lock()
+		defer shared.Unlock()
+		if shared.users--; shared.users == 0 {
+			shared.server.Kill()
+			_ = os.RemoveAll(shared.server.dir)
+		}
+	})
+	return shared.server
+}
+
+// require skips or fails a test that cannot have a server.
+func require(t testing.TB) {
+	t.Helper()
+	for _, program := range []string{"redis-server", "redis-cli"} {
+		if _, err := exec.LookPath(program); err == nil {
+			continue
+		}
+		if os.Getenv("CI") == "true" || os.Getenv("BIDE_REQUIRE_REDIS") == "1" {
+			t.Fatalf("%s is not on the path: install it, on Debian with apt-get install redis", program)
+		}
+		t.Skipf("%s is not on the path", program)
+	}
+}
+
+// tempDir is a directory whose name is short enough for a socket.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "redistest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func (s *Server) start(t testing.TB) {
+	t.Helper()
+	p, err := startProcess(s.dir, "redis-server", s.args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.process = p
+	Until(t, "redis-server answers", func() bool { return s.process.ended() || s.answers() })
+	if p.ended() {
+		t.Fatalf("redis-server did not start:\n%s", p.output())
+	}
+}
+
+// answers reports whether the server is up and has loaded its data.
+func (s *Server) answers() bool {
+	c, err := net.DialTimeout(s.network, s.address, time.Second)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	line, err := bufio.NewReader(c).ReadString('\n')
+	return err == nil && strings.HasPrefix(line, "+PONG")
+}
+
+// URL is the server as redisstore.Open takes it.
+func (s *Server) URL() string {
+	if s.network == "unix" {
+		return "redis+unix://" + s.address
+	}
+	return "redis://" + s.address
+}
+
+// Address is the path of the socket, or host and port.
+func (s *Server) Address() string { return s.address }
+
+// Kill ends the server at once, as a crash would. A second Kill does nothing.
+func (s *Server) Kill() { s.process.kill() }
+
+// Restart starts a killed server on what it left in its directory.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.start(t)
+}
+
+// Do runs a command and returns what redis-cli prints.
+func (s *Server) Do(t testing.TB, command ...string) string {
+	t.Helper()
+	out, err := s.try(command...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// try runs a command.
+func (s *Server) try(command ...string) (string, error) {
+	args := []string{"-s", s.address}
+	if s.network == "tcp" {
+		host, port, err := net.SplitHostPort(s.address)
+		if err != nil {
+			return "", err
+		}
+		args = []string{"-h", host, "-p", port}
+	}
+	out, err := exec.Command("redis-cli", append(append(args, "-e"), command...)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("redis-cli %s: %w: %s", strings.Join(command, " "), err, out)
+	}
+	return strings.TrimRight(string(out), "\n"), nil
+}
+
+// Until waits for a condition, and fails if it does not come true.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("waited %s in vain: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// Claim implements [storage.Engine]. It is sent once. R2 R3 R4
+func (s *Store) Claim(ctx context.Context, now time.Time, c storage.Claim) (storage.Claimed, error) {
+	if err := cmp.Or(c.Check(), storage.CheckNow(now)); err != nil {
+		return storage.Claimed{}, err
+	}
+	claim := s.watches.begin(c.Queue)
+	m, err := s.run(ctx, claimScript, c.Queue, milli(now), decimal(int64(c.Limit)), decimal(int64(c.MaxBytes)),
+		decimal(length(c.Lease)), c.By, claim.self, decimal(pollEvery.Milliseconds()))
+	if err != nil {
+		return storage.Claimed{}, err
+	}
+	claimed := storage.Claimed{Next: storage.Forever}
+	reply, err := m.ToArray()
+	if err == nil && len(reply) < 3 {
+		err = fmt.Errorf("got %d fields", len(reply))
+	}
+	var head []int64
+	if err == nil {
+		head, err = ints(reply[:3])
+	}
+	if err != nil {
+		return storage.Claimed{}, fmt.Errorf("redisstore: queue %q: %w", c.Queue, &ScriptError{"claim", err})
+	}
+	claimed.Now = instant(head[0])
+	if head[1] >= 0 {
+		claimed.Next = time.Duration(head[1]) * time.Millisecond
+	}
+	s.watches.entered(claim, head[2])
+	for row := reply[3:]; len(row) >= 3; row = row[3:] {
+		r, err := decodeTexts(row, -1, claimed.Now)
+		if err != nil {
+			return storage.Claimed{}, fmt.Errorf("redisstore: queue %q: %w", c.Queue, err)
+		}
+		claimed.Records = append(claimed.Records, r)
+	}
+	return claimed, nil
+}

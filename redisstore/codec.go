@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// Sizes in bytes of what record.lua calls RECORD and PROGRESS.
+const (
+	recordSize   = 45
+	progressSize = 36
+)
+
+// appendUint appends the low n bytes of v, big-endian.
+func appendUint(b []byte, v int64, n int) []byte {
+	for i := n - 1; i >= 0; i-- {
+		b = append(b, byte(v>>(8*i)))
+	}
+	return b
+}
+
+// uintAt reads n bytes, big-endian.
+func uintAt(s string, at, n int) int64 {
+	v := int64(0)
+	for _, c := range []byte(s[at : at+n]) {
+		v = v<<8 | int64(c)
+	}
+	return v
+}
+
+// terms are what enqueue.lua looks at: see ARGV there.
+func terms(r *storage.Record) string {
+	b := make([]byte, 0, 15)
+	b = append(b, byte(r.Priority), byte(r.OnLive))
+	if r.Due.IsZero() {
+		b = appendUint(append(b, 1), length(r.Delay), 6)
+	} else {
+		b = appendUint(append(b, 0), storage.DueMilli(r.Due), 6)
+	}
+	return string(appendUint(b, length(r.ExpireIn), 6))
+}
+
+// rest is the part of a stored record that the producer alone decides, from expire in on.
+func rest(r *storage.Record) string {
+	headers, size := encodeHeaders(r.Headers)
+	b := make([]byte, 0, 26+len(r.Key)+len(headers)+len(r.Body))
+	b = appendUint(b, length(r.ExpireIn), 6)
+	b = appendUint(b, length(r.DedupFor), 6)
+	b = appendUint(b, int64(r.MaxAttempts), 4)
+	b = appendUint(b, int64(len(r.Key)), 2)
+	b = appendUint(b, int64(len(headers)), 4)
+	b = appendUint(b, int64(size), 4)
+	b = append(b, r.Key...)
+	b = append(b, headers...)
+	return string(append(b, r.Body...))
+}
+
+// encodeHeaders returns each name and value behind its length, and how long they are themselves.
+func encodeHeaders(headers map[string]string) (encoded []byte, size int) {
+	for name, value := range headers {
+		encoded = append(binary.AppendUvarint(encoded, uint64(len(name))), name...)
+		encoded = append(binary.AppendUvarint(encoded, uint64(len(value))), value...)
+		size += len(name) + len(value)
+	}
+	return encoded, size
+}
+
+func decodeHeaders(encoded string) (map[string]string, error) {
+	if encoded == "" {
+		return nil, nil
+	}
+	headers := map[string]string{}
+	rest := []byte(encoded)
+	text := func() (string, bool) {
+		n, used := binary.Uvarint(rest)
+		if used <= 0 || n > uint64(len(rest)-used) {
+			return "", false
+		}
+		s := string(rest[used : used+int(n)])
+		rest = rest[used+int(n):]
+		return s, true
+	}
+	for len(rest) > 0 {
+		name, ok := text()
+		value, ok2 := text()
+		if !ok || !ok2 {
+			return nil, fmt.Errorf("%w: headers of %d bytes are damaged", storage.ErrFormat, len(encoded))
+		}
+		headers[name] = value
+	}
+	return headers, nil
+}
+
+// decode reads a stored record. A negative instant of death is that of the living.
+func decode(id, blob, progress string, finished int64, now time.Time) (storage.Record, error) {
+	damaged := fmt.Errorf("%w: record %q is damaged", storage.ErrFormat, id)
+	if len(blob) < recordSize || len(progress) < progressSize && progress != "" {
+		return storage.Record{}, damaged
+	}
+	keyLen, headLen := int(uintAt(blob, 35, 2)), int(uintAt(blob, 37, 4))
+	if len(blob) < recordSize+keyLen+headLen {
+		return storage.Record{}, damaged
+	}
+	headers, err := decodeHeaders(blob[recordSize+keyLen : recordSize+keyLen+headLen])
+	if err != nil {
+		return storage.Record{}, err
+	}
+	r := storage.Record{
+		ID:          id,
+		Key:         blob[recordSize : recordSize+keyLen],
+		Priority:    int(blob[0]),
+		Headers:     headers,
+		ExpireIn:    time.Duration(uintAt(blob, 19, 6)) * time.Millisecond,
+		MaxAttempts: int(uintAt(blob, 31, 4)),
+		DedupFor:    time.Duration(uintAt(blob, 25, 6)) * time.Millisecond,
+		Seq:         uintAt(blob, 1, 6),
+		FirstDue:    instant(uintAt(blob, 7, 6)),
+		Enqueued:    instant(uintAt(blob, 13, 6)),
+	}
+	if body := blob[recordSize+keyLen+headLen:]; body != "" {
+		r.Body = []byte(body)
+	}
+	r.Due = r.FirstDue
+	leased := false
+	if progress != "" {
+		byLen := int(uintAt(progress, 34, 2))
+		if len(progress) < progressSize+byLen {
+			return storage.Record{}, damaged
+		}
+		leased = progress[0]&1 != 0
+		r.Successor = progress[0]&2 != 0
+		r.Due = instant(uintAt(progress, 7, 6))
+		r.Attempts = int(uintAt(progress, 13, 4))
+		r.Deliveries = int(uintAt(progress, 17, 4))
+		r.Reason = progress[progressSize+byLen:]
+		if leased {
+			r.Lease = storage.Lease{
+				Token: uintAt(progress, 21, 7),
+				Until: instant(uintAt(progress, 28, 6)),
+				By:    progress[progressSize : progressSize+byLen],
+			}
+		}
+	}
+	switch {
+	case finished >= 0:
+		r.State, r.Finished = storage.Dead, instant(finished)
+	case leased:
+		r.State = storage.Leased
+	case r.Due.After(now):
+		r.State = storage.Delayed
+	default:
+		r.State = storage.Ready
+	}
+	return r, nil
+}
+
+// decodeRows reads rows of id, record, progress and instant of death.
+func decodeRows(row []rueidis.RedisMessage, now time.Time) ([]storage.Record, error) {
+	records := make([]storage.Record, 0, len(row)/4)
+	for ; len(row) >= 4; row = row[4:] {
+		finished, err := row[3].AsInt64()
+		if err != nil {
+			return nil, err
+		}
+		r, err := decodeTexts(row, finished, now)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// decodeTexts reads id, record and progress.
+func decodeTexts(row []rueidis.RedisMessage, finished int64, now time.Time) (storage.Record, error) {
+	var texts [3]string
+	for i := range texts {
+		text, err := row[i].ToString()
+		if err != nil {
+			return storage.Record{}, err
+		}
+		texts[i] = text
+	}
+	return decode(texts[0], texts[1], texts[2], finished, now)
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// sendBytes is about how much one script call brings. A batch above it goes in several.
+const sendBytes = 8 << 20
+
+// resultSize is the length of what enqueue.lua says about a record.
+const resultSize = 13
+
+// Enqueue implements [storage.Engine]. R1
+func (s *Store) Enqueue(ctx context.Context, now time.Time, queue string, recs []storage.Record) ([]storage.EnqueueResult, error) {
+	if err := cmp.Or(storage.CheckBatch(len(recs)), storage.CheckNow(now), storage.CheckQueue(queue)); err != nil {
+		return nil, err
+	}
+	results := make([]storage.EnqueueResult, len(recs))
+	for i := range recs {
+		results[i].Err = recs[i].Check(s.options.MaxBody)
+	}
+	for done := 0; done < len(recs) || len(recs) == 0; {
+		n, err := s.enqueueSome(ctx, now, queue, recs[done:], results[done:])
+		if err != nil {
+			return nil, err
+		}
+		done += n
+		if len(recs) == 0 {
+			break
+		}
+	}
+	return results, nil
+}
+
+// enqueueSome stores as many records as one call should bring and returns how many that were.
+// Results that have an error already are left out and get the instant only.
+func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, recs []storage.Record, results []storage.EnqueueResult) (int, error) {
+	args := make([]string, 1, 1+3*len(recs))
+	args[0] = milli(now)
+	sent := make([]int, 0, len(recs))
+	n, size := 0, 0
+	for n < len(recs) && size < sendBytes {
+		if results[n].Err == nil {
+			text := rest(&recs[n])
+			size += len(text)
+			args = append(args, recs[n].ID, terms(&recs[n]), text)
+			sent = append(sent, n)
+		}
+		n++
+	}
+	if len(sent) > 0 {
+		if err := s.enlist(ctx, queue); err != nil {
+			return 0, err
+		}
+	}
+	m, err := s.run(ctx, enqueueScript, queue, args...)
+	if errors.Is(err, storage.ErrFull) {
+		for _, i := range sent {
+			results[i].Err = storage.ErrFull
+		}
+		return n, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	reply, err := m.ToArray()
+	if err != nil || len(reply) != 2 {
+		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
+	}
+	at, err := reply[0].AsInt64()
+	if err != nil {
+		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
+	}
+	text, err := reply[1].ToString()
+	if err != nil || len(text) != resultSize*len(sent) {
+		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
+	}
+	for i := range n {
+		results[i].Now = instant(at)
+	}
+	for k, i := range sent {
+		r, one := &results[i], text[k*resultSize:]
+		r.Outcome = storage.Outcome(one[0])
+		if r.Seq = uintAt(one, 1, 6); r.Seq > 0 {
+			r.Due = instant(uintAt(one, 7, 6))
+		}
+		if r.Outcome == storage.Refused {
+			r.Err = storage.ErrExpired
+		}
+	}
+	return n, nil
+}
+
+// enlist puts a queue into the list of queues, once a process, before anything is stored in it.
+func (s *Store) enlist(ctx context.Context, queue string) error {
+	if _, ok := s.listed.Load(queue); ok {
+		return nil
+	}
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := s.within(ctx)
+	defer cancel()
+	key := listKey(s.options.Namespace)
+	_, err := again(ctx, true, func() (int64, error) {
+		return s.client.Do(ctx, s.client.B().Zadd().Key(key).Nx().ScoreMember().ScoreMember(0, queue).Build()).AsInt64()
+	})
+	if err != nil {
+		return s.wrap(ctx, err, "list", queue)
+	}
+	s.listed.Store(queue, true)
+	return nil
+}

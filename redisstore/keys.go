@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+// structures are the keys of a queue, in the order in which queue.lua names them.
+var structures = [...]string{"meta", "records", "places", "leases", "expiries", "windows", "dead", "names", "waiters"}
+
+// queueKeys returns the keys of a queue. They share a hash tag, so that a Cluster keeps them
+// together. The tag has room for parts of one queue in several slots; there is one part.
+func queueKeys(namespace, queue string) []string {
+	prefix := "bide:{" + namespace + "/" + queue + "/0}:"
+	keys := make([]string, len(structures))
+	for i, s := range structures {
+		keys[i] = prefix + s
+	}
+	return keys
+}
+
+// listKey is the sorted set of all names of queues. It lives in another slot than the queues.
+func listKey(namespace string) string { return "bide:{" + namespace + "}:queues" }

@@ -1,0 +1,111 @@
+-- enqueue stores records in a queue.                                    R1
+--
+-- KEYS  1-9  of the queue, see queue.lua
+-- ARGV  1    now      instant, "" for the server's clock
+--       2... id       of a record
+--            terms    priority, what to do with a live namesake (0 keep, 1 replace, 2 rerun),
+--                     1 if a delay follows and 0 if a due time, that number, expire in
+--            rest     of the record: expire in, dedup window, max attempts, sizes, payload
+-- Returns {now, results}: thirteen bytes a record, outcome, sequence and due time, as EnqueueResult
+-- has them. A record that has expired is refused.
+
+local TERMS, RESULT = ">BBBI6I6", ">BI6I6"
+local REFUSED, STORED, DUPLICATE, REPLACED_ONE, RERAN = 0, 1, 2, 3, 4
+local CHUNK = 2000
+
+call("ZADD", WAITERS, "XX", 0, "-") -- refused at maxmemory, before anything is changed
+sweep()
+
+local ids = {}
+for i = 2, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
+local blobs, ends = {}, {}
+for from = 1, #ids, CHUNK do
+  for i, v in ipairs(call("HMGET", RECORDS, unpack(ids, from, math.min(#ids, from + CHUNK - 1)))) do
+    blobs[from + i - 1] = v
+  end
+end
+if #ids > 0 and uses(USE_WINDOWS) then ends = call("ZMSCORE", WINDOWS, unpack(ids)) end
+
+-- Records that are new in every respect are stored together.
+local fields, scores, expiries, freed, touched = {}, {}, {}, {}, {}
+
+local function flush()
+  if #fields > 0 then call("HSET", RECORDS, unpack(fields)) end
+  if #scores > 0 then call("ZADD", PLACES, unpack(scores)) end
+  if #expiries > 0 then call("ZADD", EXPIRIES, unpack(expiries)) end
+  if #freed > 0 then call("ZREM", WINDOWS, unpack(freed)) end
+  fields, scores, expiries, freed = {}, {}, {}, {}
+end
+
+local function store(r, i)
+  local m = member(r)
+  fields[#fields + 1] = r.id
+  fields[#fields + 1] = r.blob
+  scores[#scores + 1] = number(band(r.priority) + r.due)
+  scores[#scores + 1] = m
+  use(bit.lshift(1, r.priority))
+  if r.expirein > 0 then
+    expiries[#expiries + 1] = number(r.due + r.expirein)
+    expiries[#expiries + 1] = m
+    use(USE_EXPIRIES)
+  end
+  if ends[i] or touched[r.id] then freed[#freed + 1] = r.id end
+  if r.due < soonest then soonest = r.due end
+  count(ENQUEUED)
+  if #fields >= CHUNK then flush() end
+end
+
+local function enqueue(i, id, terms, rest)
+  local priority, onlive, delayed, due, expirein = unpick(TERMS, terms)
+  if delayed == 1 then due = now + due end
+  if expirein == 0 and expire_in > 0 then
+    expirein = expire_in
+    rest = pack(">I6", expirein) .. string.sub(rest, 7)
+  end
+  if expirein > 0 and due + expirein <= now then return pack(RESULT, REFUSED, 0, 0) end
+
+  local old
+  if touched[id] then
+    flush()
+    old = find(id)
+    if not old and uses(USE_WINDOWS) then ends[i] = call("ZSCORE", WINDOWS, id) end
+  elseif blobs[i] then
+    old = find(id)
+  end
+  touched[id] = true
+  if not old and onlive == 0 and ends[i] and tonumber(ends[i]) > now then
+    count(DUPLICATES)
+    return pack(RESULT, DUPLICATE, 0, 0)
+  end
+  if old and (onlive == 0 or onlive == 2 and not old.leased) then
+    count(DUPLICATES)
+    return pack(RESULT, DUPLICATE, old.seq, old.due)
+  end
+
+  set(SEQ, q[SEQ] + 1)
+  local seq, outcome = q[SEQ], STORED
+  local blob = pack(">BI6I6I6", priority, seq, due, now) .. rest
+  if old and old.leased then
+    count(RERUNS)
+    old.successor = true
+    call("HSET", RECORDS, "\2" .. id, blob, "\1" .. id, progress_of(old))
+    return pack(RESULT, RERAN, seq, due)
+  end
+  if old then
+    outcome = REPLACED_ONE
+    count(REPLACED)
+    unplace(old)
+    forget(old)
+  end
+  store({ id = id, blob = blob, priority = priority, seq = seq, due = due, expirein = expirein }, i)
+  return pack(RESULT, outcome, seq, due)
+end
+
+local results = {}
+for i, id in ipairs(ids) do
+  results[i] = enqueue(i, id, ARGV[3 * i], ARGV[3 * i + 1])
+end
+flush()
+notify()
+save(q[SEQ] > 0)
+return { now, table.concat(results) }

@@ -1,0 +1,148 @@
+-- moves.lua has what happens to one record, and what time does to a queue.      R6 R7 R13
+
+local soonest = math.huge -- due time of what became claimable earlier than it was
+local ending = math.huge  -- end of the earliest lease after the sweep
+
+-- place makes a record wait.
+local function place(r)
+  local m = member(r)
+  call("ZADD", PLACES, number(band(r.priority) + r.due), m)
+  use(bit.lshift(1, r.priority))
+  if r.expirein > 0 then
+    call("ZADD", EXPIRIES, number(r.first + r.expirein), m)
+    use(USE_EXPIRIES)
+  end
+  if r.due < soonest then soonest = r.due end
+end
+
+-- unplace takes a live record out of the order it stands in.
+local function unplace(r)
+  local m = member(r)
+  if r.leased then
+    call("ZREM", LEASES, m)
+    return
+  end
+  call("ZREM", PLACES, m)
+  if r.expirein > 0 then call("ZREM", EXPIRIES, m) end
+end
+
+-- forget removes a live record, and its successor unless that was taken before.
+local function forget(r)
+  call("HDEL", RECORDS, r.id, "\1" .. r.id, "\2" .. r.id)
+end
+
+-- start makes a successor a record of the queue.
+local function start(id, blob)
+  if not blob then return end
+  call("HSET", RECORDS, id, blob)
+  if uses(USE_WINDOWS) then call("ZREM", WINDOWS, id) end
+  count(ENQUEUED)
+  place(parse(id, blob, false))
+end
+
+-- finish ends the life of an unplaced record and returns its successor for start.
+local function finish(r)
+  local successor = r.successor and call("HGET", RECORDS, "\2" .. r.id)
+  forget(r)
+  return successor
+end
+
+local function die(r, at)
+  local successor = finish(r)
+  r.leased, r.successor, r.token, r.till, r.by = false, false, 0, 0, ""
+  local m = member(r)
+  call("HSET", RECORDS, "\3" .. m, bury_blob(r, at))
+  call("ZADD", DEAD, number(at), m)
+  call("ZADD", NAMES, 0, r.id .. "\0" .. string.sub(m, 1, 6))
+  count(DIED)
+  start(r.id, successor)
+end
+
+local function expire(r)
+  unplace(r)
+  count(EXPIRED)
+  start(r.id, finish(r))
+end
+
+-- again makes an unplaced record, whose delivery ended at an instant, wait until it is due; it is
+-- dead if no attempt or no delivery is left. R7
+local function again(r, due, reason, ended)
+  if reason ~= "" then r.reason = reason end
+  if r.max > 0 and r.attempts >= r.max then return die(r, ended) end
+  if max_deliveries > 0 and r.deliveries >= max_deliveries then
+    r.reason = "too many deliveries"
+    return die(r, ended)
+  end
+  r.leased, r.token, r.till, r.by, r.due = false, 0, 0, "", due
+  call("HSET", RECORDS, "\1" .. r.id, progress_of(r))
+  place(r)
+end
+
+local function lapse(r)
+  unplace(r)
+  count(LAPSED)
+  again(r, r.till, "lease ended", r.till)
+end
+
+-- load returns the live record of an id as it is stored.
+local function load(id)
+  local v = call("HMGET", RECORDS, id, "\1" .. id)
+  return v[1] and parse(id, v[1], v[2])
+end
+
+-- find returns the live record of an id after what time has done to it, nil if there is none. R6
+local function find(id, r)
+  r = r or load(id)
+  while r do
+    if r.leased and r.till <= now then
+      lapse(r)
+    elseif not r.leased and r.expirein > 0 and r.first + r.expirein <= now then
+      expire(r)
+    else
+      return r
+    end
+    r = load(id)
+  end
+end
+
+-- over returns the members of a zset that are over by now, in bounded number, and the score of the
+-- first that is not.
+local function over(key, used, most)
+  if not uses(used) then return {}, math.huge end
+  local head = call("ZRANGE", key, 0, 0, "WITHSCORES")
+  if not head[1] then
+    unuse(used)
+    return {}, math.huge
+  end
+  if tonumber(head[2]) > now then return {}, tonumber(head[2]) end
+  return call("ZRANGE", key, "-inf", number(now), "BYSCORE", "LIMIT", 0, most), 0
+end
+
+-- sweep works off what time has done to the queue.
+local function sweep()
+  local members
+  members, ending = over(LEASES, USE_LEASES, SWEEP)
+  for _, m in ipairs(members) do
+    local r = load(string.sub(m, 7))
+    if r and r.leased and member(r) == m then lapse(r) else call("ZREM", LEASES, m) end
+  end
+  if #members > 0 then
+    local head = call("ZRANGE", LEASES, 0, 0, "WITHSCORES")
+    ending = tonumber(head[2] or math.huge)
+  end
+  local left = SWEEP
+  while left > 0 do -- the successor of an expired record may have expired too
+    local late = over(EXPIRIES, USE_EXPIRIES, left)
+    if #late == 0 then break end
+    for _, m in ipairs(late) do
+      local r = load(string.sub(m, 7))
+      if r and not r.leased and member(r) == m then expire(r) else call("ZREM", EXPIRIES, m) end
+    end
+    left = left - #late
+  end
+  local ended = over(WINDOWS, USE_WINDOWS, SWEEP)
+  if #ended > 0 then call("ZREMRANGEBYRANK", WINDOWS, 0, #ended - 1) end
+end
+
+-- A script at maxmemory may go on if its first write does not grow anything.
+local function ease() call("HDEL", META, "-") end

@@ -1,0 +1,24 @@
+-- purge removes waiting or dead records and their successors.
+--
+-- KEYS  1-9   of the queue, see queue.lua
+-- ARGV  1     now      instant, "" for the server's clock
+--       2-10  filter   see select.lua
+-- Returns {count, more, at, seq} as list does.
+
+ease()
+sweep()
+
+local found = {}
+local more, last = select(function(m, blob, progress, value)
+  found[#found + 1] = value and { m } or parse(string.sub(m, 7), blob, progress)
+end)
+for _, r in ipairs(found) do
+  count(PURGED)
+  if state == "dead" then
+    remove_dead(r[1])
+  else
+    unplace(r)
+    forget(r)
+  end
+end
+return leave({ #found, more and 1 or 0, last[1], last[2] })

@@ -1,0 +1,55 @@
+-- record.lua reads and writes records. The records hash has these fields:
+--
+--   id            the record that lives under the id, as the producer gave it
+--   "\1" id       its progress: what happened to it since, none if nothing did
+--   "\2" id       its successor, in the form of a record
+--   "\3" seq id   a dead record: instant of death, length of its progress, progress, record
+--
+-- Body, key and headers are opaque here. Other numbers are big-endian, as are those in members.
+
+local RECORD = ">BI6I6I6I6I6I4I2I4I4"
+local PROGRESS, PROGRESS_SIZE = ">BI6I6I4I4I7I6I2", 36
+local BODY = 46 -- where a record's key begins, headers and body follow
+
+-- A place is priority and due time in one number: the bands of the priorities follow one another.
+local BAND = 8796093022208 -- 2^43 ms, the year 2248
+
+local function band(priority) return (9 - priority) * BAND end
+
+local function number(n) return string.format("%.0f", n) end
+
+local function member(r) return pack(">I6", r.seq) .. r.id end
+
+-- parse returns a record, progress is false if nothing happened to it.
+local function parse(id, blob, progress)
+  local r = { id = id, blob = blob }
+  r.priority, r.seq, r.first, r.enqueued, r.expirein, r.dedup, r.max, r.keylen, r.headlen, r.headsize =
+    unpick(RECORD, blob)
+  if not progress then
+    r.due, r.attempts, r.deliveries, r.token, r.till, r.by, r.reason = r.first, 0, 0, 0, 0, "", ""
+    return r
+  end
+  local flags, _, by
+  flags, _, r.due, r.attempts, r.deliveries, r.token, r.till, by = unpick(PROGRESS, progress)
+  r.leased, r.successor = flags % 2 == 1, flags % 4 >= 2
+  r.by = string.sub(progress, PROGRESS_SIZE + 1, PROGRESS_SIZE + by)
+  r.reason = string.sub(progress, PROGRESS_SIZE + by + 1)
+  return r
+end
+
+-- progress is the inverse of what parse reads. The third flag spares an ack the look at the record.
+local function progress_of(r)
+  local flags = (r.leased and 1 or 0) + (r.successor and 2 or 0) + (r.dedup > 0 and 4 or 0)
+  return pack(PROGRESS, flags, r.seq, r.due, r.attempts, r.deliveries, r.token, r.till, #r.by) .. r.by .. r.reason
+end
+
+local function bury_blob(r, finished)
+  local p = progress_of(r)
+  return pack(">I6I2", finished, #p) .. p .. r.blob
+end
+
+-- exhume returns what bury_blob put together: instant, progress, record.
+local function exhume(value)
+  local finished, n = unpick(">I6I2", value)
+  return finished, string.sub(value, 9, 8 + n), string.sub(value, 9 + n)
+end

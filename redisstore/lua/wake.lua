@@ -1,0 +1,92 @@
+-- wake.lua tells processes that wait. A member of waiters is "channel queue", its score the instant
+-- by the server's clock when that process comes by itself.                R8
+--
+-- Who is told of something ready leaves waiters: it claims, and enters again if it finds no more.
+-- Who is told of something later stays, and comes then. Nobody hears a process that has died:
+-- PUBLISH says so, and the next one is told.
+
+local BACKUP = 1000      -- how much later than the first a second process may come before it is told too
+local FORGOTTEN = 300000 -- after so long without anybody new, nobody waits any more
+
+local function tell(m, word)
+  local channel, queue = string.match(m, "^(%S+) (%S+)$")
+  return call("PUBLISH", channel, word .. " " .. queue) > 0
+end
+
+-- wake sends one process to claim: the one that would sleep longest.
+local function wake()
+  for _ = 1, SWEEP do
+    local m = call("ZREVRANGE", WAITERS, 0, 0)[1]
+    if not m then return unuse(USE_WAITERS) end
+    call("ZREM", WAITERS, m)
+    if tell(m, "ready " .. number(q[WAKEUPS])) then return count(WAKEUPS) end
+  end
+end
+
+-- slack keeps the processes apart that come for the same record.
+local function slack() return 20 + server % 80 end
+
+-- others returns the two who come first, except one process that the script knows about.
+local function others(self)
+  local found = {}
+  local list = call("ZRANGE", WAITERS, number(server - 20), "+inf", "BYSCORE", "LIMIT", 0, 3, "WITHSCORES")
+  for i = 1, #list, 2 do
+    if list[i] ~= self then found[#found + 1] = { list[i], tonumber(list[i + 1]) } end
+  end
+  return found[1], found[2]
+end
+
+-- come makes a process come in a while.
+local function come(m, wait)
+  if tell(m, "later " .. number(wait)) then
+    call("ZADD", WAITERS, number(server + wait), m)
+    return true
+  end
+  call("ZREM", WAITERS, m)
+  return false
+end
+
+-- heed sees to it that somebody comes in a while, and a second one soon after: the first may die.
+-- Quietly, a process sleeps until then; otherwise it is sent to claim, and learns what is next.
+local function heed(wait, quietly)
+  for _ = 1, SWEEP do
+    local first, second = others()
+    if not first then
+      if call("ZCARD", WAITERS) == 0 then unuse(USE_WAITERS) end
+      return
+    end
+    local at = server + wait
+    if first[2] > at and not quietly then return wake() end
+    if first[2] <= at or come(first[1], wait) then
+      if not second or second[2] <= at + BACKUP or come(second[1], wait + slack()) then return end
+    end
+  end
+end
+
+-- notify tells whom it concerns of what the script made claimable.
+local function notify()
+  if soonest == math.huge or paused == 1 or not uses(USE_WAITERS) then return end
+  if soonest <= now then wake() else heed(soonest - now) end
+end
+
+-- enlist registers the process that runs the script, which will come in a while at the latest, and
+-- returns how long that is. If another comes for the same, this one comes a little later; explicit
+-- instants are always exact.
+local function enlist(self, wait, poll)
+  server = server or clock()
+  call("ZREMRANGEBYSCORE", WAITERS, "-inf", number(server - 1000))
+  local first = others(self)
+  while first and wait <= poll do
+    if first[2] <= server + wait + 5 then
+      if ARGV[1] == "" then wait = wait + slack() end
+      break
+    end
+    if first[2] <= server + wait + BACKUP or come(first[1], wait + slack()) then break end
+    first = others(self)
+  end
+  wait = math.min(wait, poll)
+  call("ZADD", WAITERS, number(server + wait), self)
+  call("PEXPIRE", WAITERS, FORGOTTEN)
+  use(USE_WAITERS)
+  return wait
+end

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// phases of a repair, in order: first everything that records want, then everything that wants
+// records, then what is counted.
+var phases = []string{"records", "places", "leases", "expiries", "windows", "dead", "names", "numbers"}
+
+// Repair implements [storage.Admin]. Records are the truth; a leased record that is missing among
+// the leases keeps its lease. A step may look at some more entries than the limit says. R14
+func (s *Store) Repair(ctx context.Context, now time.Time, queue string, r storage.Repair) (storage.Repaired, error) {
+	if err := cmp.Or(r.Check(), storage.CheckNow(now), storage.CheckQueue(queue)); err != nil {
+		return storage.Repaired{}, err
+	}
+	phase, cursor := phases[0], "0"
+	if r.After != "" {
+		var ok bool
+		if phase, cursor, ok = strings.Cut(r.After, ":"); !ok || !slices.Contains(phases, phase) {
+			return storage.Repaired{}, fmt.Errorf("redisstore: %w: repair cannot go on after %q", storage.ErrInvalid, r.After)
+		}
+	}
+	m, err := s.run(ctx, repairScript, queue, milli(now), flag(r.DryRun), phase, cursor, decimal(int64(r.Limit)))
+	if err != nil {
+		return storage.Repaired{}, err
+	}
+	damaged := func(err error) (storage.Repaired, error) {
+		return storage.Repaired{}, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"repair", err})
+	}
+	reply, err := m.ToArray()
+	if err != nil || len(reply) < 2 {
+		return damaged(err)
+	}
+	checked, err := reply[0].AsInt64()
+	if err != nil {
+		return damaged(err)
+	}
+	if cursor, err = reply[1].ToString(); err != nil {
+		return damaged(err)
+	}
+	done := storage.Repaired{Checked: int(checked)}
+	for row := reply[2:]; len(row) >= 2; row = row[2:] {
+		what, err := row[0].ToString()
+		if err != nil {
+			return damaged(err)
+		}
+		count, err := row[1].AsInt64()
+		if err != nil {
+			return damaged(err)
+		}
+		done.Fixes = append(done.Fixes, storage.Fix{What: what, Count: int(count)})
+	}
+	if next := slices.Index(phases, phase) + 1; cursor != "0" {
+		done.Next = phase + ":" + cursor
+	} else if next < len(phases) {
+		done.Next = phases[next] + ":0"
+	} else if err := s.relist(ctx, queue, r.DryRun); err != nil {
+		return storage.Repaired{}, err
+	}
+	return done, nil
+}
+
+// relist makes sure that the list of queues has a queue that exists.
+func (s *Store) relist(ctx context.Context, queue string, dry bool) error {
+	if dry {
+		return nil
+	}
+	s.listed.Delete(queue)
+	return s.enlist(ctx, queue)
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// Options of a Store; the zero value is usable.
+type Options struct {
+	Namespace string       // first part of every key, so that several programs can share a server; "" is "default"
+	MaxBody   int          // bytes of body and headers, 0 is storage.DefaultBody
+	Logger    *slog.Logger // gets warnings about the server, nil is slog.Default
+	TLS       *tls.Config  // for rediss, and for redis+sentinel and redis+cluster if not nil
+}
+
+// Store is an engine in Redis. Its methods may be called from many goroutines.
+type Store struct {
+	client  rueidis.Client
+	cluster bool
+	options Options
+	keys    func(queue string) []string // of a queue, in the order of queue.lua
+	address string                      // for errors
+
+	life context.Context // ends with Close
+	end  context.CancelCauseFunc
+	work sync.WaitGroup // goroutines that listen
+
+	listed     sync.Map // names of queues that this process has put into the list of queues
+	watches    *watches
+	listenOnce sync.Once
+}
+
+var _ storage.Engine = (*Store)(nil)
+
+// Open connects to the Redis that a URL names:
+//
+//	redis://[user:password@]host[:port][/db]
+//	rediss://…                                               the same with TLS
+//	redis+unix:///path/to.sock[?db=0]
+//	redis+sentinel://[user:password@]host:port,host:port/primary[/db]
+//	redis+cluster://[user:password@]host:port,host:port
+//
+// The parameter namespace=name does what Options.Namespace does. An unreachable server is
+// [storage.ErrUnavailable] within five seconds; a server that evicts keys or is too old is
+// [storage.ErrInvalid].
+func Open(ctx context.Context, url string) (*Store, error) {
+	return OpenWith(ctx, url, Options{})
+}
+
+// OpenWith is Open with options.
+func OpenWith(ctx context.Context, url string, o Options) (*Store, error) {
+	t, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	if o.Namespace == "" {
+		o.Namespace = t.namespace
+	}
+	if o.Namespace == "" {
+		o.Namespace = "default"
+	}
+	if err := storage.CheckQueue(o.Namespace); err != nil {
+		return nil, fmt.Errorf("redisstore: namespace %q: %w", o.Namespace, err)
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = storage.DefaultBody
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	client, err := connect(ctx, t, o)
+	if err != nil {
+		return nil, err
+	}
+	life, end := context.WithCancelCause(context.Background())
+	s := &Store{
+		client:  client,
+		cluster: client.Mode() == rueidis.ClientModeCluster,
+		options: o,
+		keys:    func(queue string) []string { return queueKeys(o.Namespace, queue) },
+		address: t.String(),
+		life:    life,
+		end:     end,
+	}
+	s.watches = newWatches("bide:" + o.Namespace + ":" + rand.Text()[:12])
+	s.watches.pass = s.pass
+	return s, nil
+}
+
+// Close ends every call under way with [storage.ErrClosed] and cuts the connections.
+func (s *Store) Close() error {
+	s.end(storage.ErrClosed)
+	s.work.Wait()
+	s.client.Close()
+	return nil
+}
+
+// within returns a context that ends with the caller's or with the store.
+func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.life, func() { cancel(storage.ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// open returns the error of a call that should not begin.
+func (s *Store) open(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.life.Err() != nil {
+		return fmt.Errorf("redisstore: %w", storage.ErrClosed)
+	}
+	return nil
+}

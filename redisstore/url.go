@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// target is what a URL says.
+type target struct {
+	scheme    string
+	addresses []string // host:port, or the path of a socket
+	user      string
+	password  string
+	db        int
+	primary   string // name that Sentinel knows the primary by
+	namespace string
+}
+
+// String names the target without its password.
+func (t target) String() string { return t.scheme + "://" + strings.Join(t.addresses, ",") }
+
+var schemes = []string{"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
+
+func parseURL(raw string) (target, error) {
+	invalid := func(format string, args ...any) (target, error) {
+		return target{}, fmt.Errorf("redisstore: %w: %s", storage.ErrInvalid, fmt.Sprintf(format, args...))
+	}
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok || !slices.Contains(schemes, scheme) {
+		return invalid("URL scheme %q is not one of %s", scheme, strings.Join(schemes, ", "))
+	}
+	// Several hosts with ports are no URL to net/url, so they are taken out first.
+	authority, path := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	credentials, hosts := "", authority
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		credentials, hosts = authority[:i+1], authority[i+1:]
+	}
+	u, err := url.Parse(scheme + "://" + credentials + "host" + path)
+	if err != nil {
+		return invalid("URL with scheme %q cannot be read", scheme) // the cause would show the password
+	}
+	t := target{scheme: scheme, user: u.User.Username()}
+	t.password, _ = u.User.Password()
+	parts := strings.FieldsFunc(u.Path, func(r rune) bool { return r == '/' })
+	switch scheme {
+	case "redis+unix":
+		if hosts != "" || u.Path == "" || u.Path == "/" {
+			return invalid("redis+unix wants the path of a socket, as in redis+unix:///run/redis.sock")
+		}
+		t.addresses, parts = []string{u.Path}, nil
+	case "redis+sentinel":
+		if len(parts) == 0 {
+			return invalid("redis+sentinel wants the name of a primary, as in redis+sentinel://host:26379/mymaster")
+		}
+		t.primary, parts = parts[0], parts[1:]
+		t.addresses, err = splitHosts(hosts, "26379")
+	default:
+		t.addresses, err = splitHosts(hosts, "6379")
+	}
+	if err != nil {
+		return invalid("%s", err)
+	}
+	if len(t.addresses) > 1 && strings.HasPrefix(scheme, "redis") && !strings.Contains(scheme, "+") {
+		return invalid("%s takes one host, redis+sentinel and redis+cluster take several", scheme)
+	}
+	if len(parts) > 1 || len(parts) == 1 && scheme == "redis+cluster" {
+		return invalid("path %q says more than %s understands", u.Path, scheme)
+	}
+	db := strings.Join(parts, "")
+	for name, values := range u.Query() {
+		switch {
+		case name == "namespace":
+			t.namespace = values[0]
+		case name == "db" && scheme == "redis+unix":
+			db = values[0]
+		default:
+			return invalid("parameter %q is not known to %s, namespace is%s", name, scheme,
+				map[bool]string{true: " and db is"}[scheme == "redis+unix"])
+		}
+	}
+	if db != "" {
+		if t.db, err = strconv.Atoi(db); err != nil || t.db < 0 {
+			return invalid("database %q is not a number", db)
+		}
+	}
+	return t, nil
+}
+
+func splitHosts(hosts, port string) ([]string, error) {
+	var addresses []string
+	for host := range strings.SplitSeq(hosts, ",") {
+		if host == "" {
+			return nil, fmt.Errorf("a host is missing")
+		}
+		if _, p, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		} else if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			return nil, fmt.Errorf("port %q is not between 1 and 65535", p)
+		}
+		addresses = append(addresses, host)
+	}
+	return addresses, nil
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// Wait implements [storage.Engine]. A process is entered as one who waits in the script of the
+// claim that found too little, so that nothing is missed in between; the first Wait on a queue
+// enters it by a script of its own. While the server cannot be reached Wait sleeps on, and reports
+// every queue when it is back. R8
+func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]string, error) {
+	for _, q := range queues {
+		if err := storage.CheckQueue(q); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	end := time.Now().Add(min(d, 365*24*time.Hour))
+	s.listenOnce.Do(s.listen)
+	changes := s.watches.join(queues)
+	defer s.watches.leave(changes)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		ready, absent, comeback := s.watches.look(queues)
+		if len(ready) > 0 {
+			return ready, nil
+		}
+		if !time.Now().Before(end) {
+			return nil, nil
+		}
+		for _, q := range absent {
+			if err := s.enter(ctx, q); err != nil {
+				return nil, err
+			}
+		}
+		if len(absent) > 0 {
+			continue
+		}
+		wake := end
+		if !comeback.IsZero() && comeback.Before(wake) {
+			wake = comeback
+		}
+		timer.Reset(time.Until(wake))
+		select {
+		case <-changes:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.life.Done():
+			return nil, fmt.Errorf("redisstore: wait: %w", storage.ErrClosed)
+		}
+	}
+}
+
+// enter registers this process as one who waits for a queue.
+func (s *Store) enter(ctx context.Context, queue string) error {
+	b := s.watches.begin(queue)
+	if b.self == "" {
+		return nil // notices cannot be heard at the moment
+	}
+	m, err := s.run(ctx, watchScript, queue, "", b.self, decimal(length(pollEvery)))
+	if errors.Is(err, storage.ErrUnavailable) {
+		s.watches.postpone(queue)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	told, err := m.AsInt64()
+	if err != nil {
+		return fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"watch", err})
+	}
+	if told == 0 {
+		s.watches.something(queue)
+		return nil
+	}
+	s.watches.entered(b, told)
+	return nil
+}
+
+// pass sends the next process to a queue whose notice this one got, and has not followed with a
+// claim: the caller that waited may have gone.
+func (s *Store) pass(queue string) {
+	if _, err := s.run(s.life, watchScript, queue, "", "", decimal(length(pollEvery))); err != nil && s.life.Err() == nil {
+		s.options.Logger.Warn("could not pass on a notice", "queue", queue, "error", err)
+	}
+}
