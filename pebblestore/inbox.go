@@ -93,4 +93,3 @@ func check(errs ...error) error {
 	}
 	return nil
 }
-

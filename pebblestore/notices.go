@@ -14,7 +14,7 @@ import (
 // so nobody outside of it has to be told.
 type notices struct {
 	mu      sync.Mutex
-	pending map[string]bool               // queues with a notice since their last claim
+	pending map[string]bool                 // queues with a notice since their last claim
 	waiters map[string]map[*waiter]struct{} // by queue
 }
 

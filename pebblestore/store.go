@@ -102,6 +102,13 @@ func open(dir string, o Options, disk vfs.FS) (*Store, error) {
 	return s, nil
 }
 
+// Memory that Pebble may use. The cache has to be larger than all memtables, which count as part of
+// it: with what is left it keeps the filters that tell Enqueue that an id is unknown.
+const (
+	cacheBytes    = 256 << 20
+	memTableBytes = 32 << 20
+)
+
 // openPebble opens the database with settings for a queue: much is written, little lives long.
 func openPebble(dir string, disk *guard, lock *pebble.Lock, log *slog.Logger) (db *pebble.DB, err error) {
 	defer func() {
@@ -109,7 +116,7 @@ func openPebble(dir string, disk *guard, lock *pebble.Lock, log *slog.Logger) (d
 			err = fmt.Errorf("%w: %v", storage.ErrFormat, r)
 		}
 	}()
-	cache := pebble.NewCache(64 << 20)
+	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
 	o := &pebble.Options{
 		FS:                          disk,
@@ -117,7 +124,7 @@ func openPebble(dir string, disk *guard, lock *pebble.Lock, log *slog.Logger) (d
 		Cache:                       cache,
 		Logger:                      logger{log, disk},
 		FormatMajorVersion:          pebble.FormatNewest,
-		MemTableSize:                64 << 20,
+		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       32,
