@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bidetest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/bidemq/bide"
+	"github.com/bidemq/bide/bidetest"
+	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/storage"
+)
+
+func TestExample(t *testing.T) { testTimeout(t) }
+
+func TestBubbleSeesEveryOutcome(t *testing.T) {
+	begun := time.Now()
+	bidetest.Run(t, func(t *testing.T, b *bidetest.Bubble) {
+		bidetest.Handle(b, OrderTimeout, func(_ context.Context, d *bide.Delivery[Order]) error {
+			switch {
+			case d.ID == "dead":
+				return bide.DeadLetter(errors.New("never"))
+			case d.ID == "later" && d.Deliveries == 1:
+				return bide.Snooze(time.Hour)
+			case d.ID == "panics" && d.Attempt == 1:
+				panic("oh")
+			}
+			return nil
+		})
+		_, err := OrderTimeout.EnqueueMany(t.Context(), b.Client, []Order{{"dead"}, {"later"}, {"panics"}},
+			func(o Order, m *bide.Message) { m.ID, m.Delay = o.Number, time.Minute })
+		assert.NoError(t, err)
+		_, err = OrderTimeout.Enqueue(t.Context(), b.Client, Order{}, bide.ID("no"), bide.In(-1))
+		assert.ErrorIs(t, err, bide.ErrInvalid)
+
+		b.Pass(2 * time.Hour)
+		assert.Equal(t, b.Now(), 2*time.Hour)
+		assert.Equal(t, len(b.Enqueued(OrderTimeout)), 4)
+		b.WantEnqueued(OrderTimeout, "later", time.Minute)
+		b.WantNotEnqueued(OrderTimeout, "no")
+		b.WantSettled(OrderTimeout, "no")
+		b.WantSettled(OrderTimeout, "dead", bidetest.Buried(time.Minute))
+		b.WantSettled(OrderTimeout, "later", bidetest.Released(time.Minute), bidetest.Acked(time.Minute+time.Hour))
+		b.WantSettled(OrderTimeout, "panics", bidetest.Retried(time.Minute), bidetest.Acked(time.Minute+5*time.Second))
+
+		got := b.Settled(OrderTimeout, "dead")[0]
+		assert.Equal(t, got.Verdict, storage.Bury)
+		assert.Equal(t, got.Attempt, 1)
+	})
+	assert.True(t, time.Since(begun) < time.Second, "two hours take no time")
+}
+
+func TestConsumerIsStoppedByHand(t *testing.T) {
+	bidetest.Run(t, func(t *testing.T, b *bidetest.Bubble) {
+		done := 0
+		c := b.NewConsumer(bide.ConsumerConfig{Hooks: bide.Hooks{
+			OnDone: func(*bide.Delivery[[]byte], bide.Done) { done++ },
+		}})
+		OrderTimeout.Handle(c, func(context.Context, *bide.Delivery[Order]) error { return nil })
+		stop := b.Start(c)
+		_, err := OrderTimeout.Enqueue(t.Context(), b.Client, Order{}, bide.ID("a"))
+		assert.NoError(t, err)
+		b.Pass(0)
+		assert.NoError(t, stop())
+		assert.Equal(t, done, 1)
+		b.WantSettled(OrderTimeout, "a", bidetest.Acked(0))
+	})
+}
