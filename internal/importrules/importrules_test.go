@@ -27,13 +27,13 @@ const anything = "*"
 var rules = map[string][]string{
 	".":                     {"./storage", "github.com/oklog/ulid/v2"},
 	"./storage":             {},
-	"./storage/storagetest": {"./storage", "./memstore", "./internal/assert", "github.com/google/go-cmp/cmp"},
-	"./memstore":            {"./storage"},
+	"./storage/storagetest": {"./storage", "./memstore", "./internal/assert", "github.com/google/go-cmp/cmp", "github.com/tidwall/btree"},
+	"./memstore":            {"./storage", "github.com/tidwall/btree"},
 	"./pebblestore":         {"./storage", anything},
 	"./redisstore":          {"./storage", anything},
 	"./remotestore":         {"./storage", "./gen", anything},
 	"./server":              {"./storage", "./gen", anything},
-	"./bidetest":            {".", "./storage", "./memstore", "github.com/oklog/ulid/v2"},
+	"./bidetest":            {".", "./storage", "./memstore", "github.com/oklog/ulid/v2", "github.com/tidwall/btree"},
 }
 
 // apart are packages that are not to be found below others, whatever their rules.
