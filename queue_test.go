@@ -67,7 +67,7 @@ func TestBadMessagesAreRefused(t *testing.T) {
 		"negative attempts":     {bide.MaxAttempts(-2), bide.ErrInvalid},
 		"id too long":           {bide.ID(strings.Repeat("x", 257)), bide.ErrInvalid},
 		"id with a newline":     {bide.ID("a\nb"), bide.ErrInvalid},
-		"body too large":        {func(m *bide.Message) { m.Body = make([]byte, 1<<20+1) }, bide.ErrTooLarge},
+		"body too large":        {bide.Header("x", strings.Repeat("x", 1<<20)), bide.ErrTooLarge},
 		"expired already":       {func(m *bide.Message) { m.Due, m.ExpireIn = time.Now().Add(-time.Hour), time.Second }, bide.ErrExpired},
 		"header without a name": {bide.Header("", "x"), bide.ErrInvalid},
 	} {
@@ -221,7 +221,7 @@ func TestCallsByID(t *testing.T) {
 		assert.ErrorIs(t, orders.Cancel(ctx, client, "a"), bide.ErrNotFound)
 		_, err = orders.Get(ctx, client, "a")
 		assert.ErrorIs(t, err, bide.ErrNotFound)
-		assert.Equal(t, err.Error(), `bide: get "orders" "a": message not found`)
+		assert.True(t, strings.HasPrefix(err.Error(), `bide: get "orders" "a": message not found`), err)
 	})
 }
 
