@@ -70,7 +70,6 @@ reported with its number, and the others are enqueued.`,
 	f.BoolVar(&e.replace, "replace", false, "take the place of a waiting message of the same id")
 	f.BoolVar(&e.rerun, "rerun", false, "run again after a running message of the same id")
 	f.StringVar(&e.lines, "lines", "", "file of JSON lines to enqueue, - is standard input")
-	c.MarkFlagsMutuallyExclusive("replace", "rerun")
 	return c
 }
 
@@ -88,6 +87,8 @@ func (e *enqueueing) read(in io.Reader, body []string) (bide.Message, error) {
 		}
 	}
 	switch {
+	case e.replace && e.rerun:
+		return m, invalid("--replace and --rerun exclude each other")
 	case e.replace:
 		m.OnLive = storage.Replace
 	case e.rerun:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -41,7 +42,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(errw, "bide: %v\n", err)
+	fmt.Fprintf(errw, "bide: %s\n", strings.TrimPrefix(err.Error(), "bide: "))
 	return exitCode(err)
 }
 
@@ -83,7 +84,13 @@ func (a *app) root() *cobra.Command {
 		Long:          longHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return invalid("unknown command %q; bide --help lists them", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	store := os.Getenv("BIDE_STORE")
 	flags := root.PersistentFlags()

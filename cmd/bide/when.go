@@ -17,13 +17,15 @@ type when struct {
 func (w *when) flags(c *cobra.Command) {
 	c.Flags().DurationVar(&w.in, "in", 0, "due after this long, 90s or 1h30m")
 	c.Flags().StringVar(&w.at, "at", "", "due at this instant, 2026-01-31T09:00:00Z or 2026-01-31 09:00 (local); the past is now")
-	c.MarkFlagsMutuallyExclusive("in", "at")
 }
 
 // due returns the instant of --at, zero if it was not given.
 func (w *when) due() (time.Time, error) {
-	if w.at == "" {
+	switch {
+	case w.at == "":
 		return time.Time{}, nil
+	case w.in != 0:
+		return time.Time{}, invalid("--in and --at exclude each other")
 	}
 	return parseInstant(w.at)
 }
