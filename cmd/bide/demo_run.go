@@ -72,10 +72,10 @@ func (d *demo) run(ctx context.Context) (demoReport, error) {
 	}
 	consuming, endConsuming := context.WithCancel(ctx)
 	var parts sync.WaitGroup
-	var consumed, payed, vanished error
+	var consumed, paidErr, vanished error
 	var how string
 	parts.Go(func() { consumed = consumer.Run(consuming) })
-	parts.Go(func() { payed = d.pay(ctx, dues) })
+	parts.Go(func() { paidErr = d.pay(ctx, dues) })
 	parts.Go(func() {
 		if pause(ctx, demoLead+d.over/2) {
 			how, vanished = d.vanish(ctx)
@@ -84,7 +84,7 @@ func (d *demo) run(ctx context.Context) (demoReport, error) {
 	ended := d.settled(ctx)
 	endConsuming()
 	parts.Wait()
-	if err := errors.Join(ended, consumed, payed, vanished); err != nil {
+	if err := errors.Join(ended, consumed, paidErr, vanished); err != nil {
 		return demoReport{}, err
 	}
 	return d.report(ctx, how)

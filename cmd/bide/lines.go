@@ -40,7 +40,7 @@ type line struct {
 }
 
 // parseLine reads one line. A field that it does not know is an error, since a message that comes
-// at once because "in" was misspelt cannot be called back.
+// at once because "in" was misspelled cannot be called back.
 func parseLine(data []byte) (bide.Message, error) {
 	var l line
 	d := json.NewDecoder(bytes.NewReader(data))

@@ -54,6 +54,7 @@ func runScripts(t *testing.T, pattern string, store func(*testscript.Env) string
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each bide takes a second to end
 			if s := store(env); s != "" {
 				env.Setenv("BIDE_STORE", s)
 			}
