@@ -12,7 +12,7 @@ import (
 const (
 	// pollEvery is how long a process waits for a queue at most before it claims again, should a
 	// notice be lost. Less than the two minutes of R8.
-	pollEvery = 110 * time.Second
+	pollEvery = 115 * time.Second
 	// followWithin is how long a process that got a notice has to claim before another one is sent.
 	followWithin = 300 * time.Millisecond
 	// deafEvery is how often a process claims that cannot hear notices.

@@ -6,7 +6,7 @@
 -- PUBLISH says so, and the next one is told.
 
 local BACKUP = 1000      -- how much later than the first a second process may come before it is told too
-local FORGOTTEN = 300000 -- after so long without anybody new, nobody waits any more
+local FORGOTTEN = 300000 -- after so long without anybody new, nobody waits for a queue that is none
 
 local function tell(m, word)
   local channel, queue = string.match(m, "^(%S+) (%S+)$")
@@ -71,10 +71,10 @@ end
 
 -- enlist registers the process that runs the script, which will come in a while at the latest, and
 -- returns how long that is. If another comes for the same, this one comes a little later; explicit
--- instants are always exact.
+-- instants are always exact. Who did not come is forgotten now and then.
 local function enlist(self, wait, poll)
   server = server or clock()
-  call("ZREMRANGEBYSCORE", WAITERS, "-inf", number(server - 1000))
+  if server % 8 == 0 then call("ZREMRANGEBYSCORE", WAITERS, "-inf", number(server - 1000)) end
   local first = others(self)
   while first and wait <= poll do
     if first[2] <= server + wait + 5 then
@@ -86,7 +86,7 @@ local function enlist(self, wait, poll)
   end
   wait = math.min(wait, poll)
   call("ZADD", WAITERS, number(server + wait), self)
-  call("PEXPIRE", WAITERS, FORGOTTEN)
+  if not known then call("PEXPIRE", WAITERS, FORGOTTEN) end
   use(USE_WAITERS)
   return wait
 end
