@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package processes tests consumers as what they are in the field: processes that are killed, and
+// stopped for longer than their leases.
+package processes
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bidemq/bide"
+	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/redisstore"
+	"github.com/bidemq/bide/storage"
+)
+
+// The test binary is also the consumer process: these variables tell it so.
+const (
+	envStore = "BIDE_PROCESSES_STORE"
+	envPart  = "BIDE_PROCESSES_PART"
+)
+
+const lease = time.Second
+
+var queue = bide.NewQueue[int]("processes")
+
+func TestMain(m *testing.M) {
+	if part := os.Getenv(envPart); part != "" {
+		if err := consume(part); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// consume is the child. Every line that it prints is an event.
+func consume(part string) error {
+	ctx := context.Background()
+	engine, err := redisstore.Open(ctx, os.Getenv(envStore))
+	if err != nil {
+		return err
+	}
+	consumer := bide.NewConsumer(bide.NewClient(engine, bide.ClientConfig{}), bide.ConsumerConfig{
+		Concurrency: 8, Lease: lease,
+		Hooks: bide.Hooks{OnDone: func(d *bide.Delivery[[]byte], done bide.Done) {
+			fmt.Printf("done %s verdict=%s settle=%v\n", d.ID, done.Verdict, done.Settle)
+		}},
+	})
+	handle := handleForAWhile
+	if part == "hold" {
+		handle = holdUntilLost
+	}
+	queue.Handle(consumer, handle)
+	return consumer.Run(ctx)
+}
+
+// handleForAWhile leaves a kill the time to come in the middle.
+func handleForAWhile(ctx context.Context, d *bide.Delivery[int]) error {
+	if claimed := d.Due.Add(d.Lag); claimed.Before(d.Due) || claimed.Before(d.Record().FirstDue) {
+		fmt.Println("early", d.ID)
+	}
+	fmt.Println("started", d.ID)
+	select {
+	case <-time.After(5 * time.Millisecond):
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// holdUntilLost does not end before its context does, and then claims to have succeeded.
+func holdUntilLost(ctx context.Context, d *bide.Delivery[int]) error {
+	fmt.Println("started", d.ID)
+	<-ctx.Done()
+	fmt.Printf("ended %s: %v\n", d.ID, context.Cause(ctx))
+	return nil
+}
+
+// child is a consumer process.
+type child struct {
+	cmd *exec.Cmd
+	out *bufio.Reader
+}
+
+func start(t *testing.T, store, part string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envStore+"="+store, envPart+"="+part, "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	assert.NoError(t, err)
+	assert.NoError(t, cmd.Start())
+	c := &child{cmd, bufio.NewReader(out)}
+	t.Cleanup(func() { c.kill(t) })
+	return c
+}
+
+// kill ends the process at once and reads what it had still said.
+func (c *child) kill(t *testing.T) {
+	t.Helper()
+	_ = c.cmd.Process.Kill()
+	for c.line(t, "started") != "" {
+	}
+	_ = c.cmd.Wait() // says that it was killed
+}
+
+// line returns the next event that begins with a word, "" at the end. A message that came early
+// fails the test wherever it stands.
+func (c *child) line(t *testing.T, word string) string {
+	t.Helper()
+	for {
+		line, err := c.out.ReadString('\n')
+		if err != nil {
+			return ""
+		}
+		assert.True(t, !strings.HasPrefix(line, "early") && !strings.HasPrefix(line, "error"), line)
+		if strings.HasPrefix(line, word) {
+			return strings.TrimSpace(line)
+		}
+	}
+}
+
+func open(t *testing.T, store string) (storage.Engine, *bide.Client) {
+	t.Helper()
+	engine, err := redisstore.Open(t.Context(), store)
+	assert.NoError(t, err)
+	client := bide.NewClient(engine, bide.ClientConfig{})
+	t.Cleanup(func() {
+		_ = client.Close(context.Background())
+		_ = engine.Close()
+	})
+	return engine, client
+}
