@@ -59,10 +59,10 @@ func NewClient(engine storage.Engine, config ClientConfig) *Client {
 	config.Flights = cmp.Or(config.Flights, 2)
 	config.RepeatFor = cmp.Or(config.RepeatFor, 10*time.Second)
 	if engine == nil {
-		panic("bide: NewClient without an engine")
+		misuse("NewClient without an engine")
 	}
 	if config.MaxBatch < 1 || config.MaxBatch > storage.MaxBatch || config.MaxBatchBytes < 1 || config.Flights < 1 {
-		panic("bide: NewClient: MaxBatch, MaxBatchBytes or Flights is out of its bounds")
+		misuse("NewClient: MaxBatch, MaxBatchBytes or Flights is out of its bounds")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{

@@ -81,11 +81,11 @@ func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
 		config.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
 	if config.Concurrency < 1 || config.Lease < time.Second || config.Lease > storage.MaxLease || config.Grace < 0 || config.Timeout < 0 {
-		panic("bide: NewConsumer: Concurrency, Lease, Grace or Timeout is out of its bounds")
+		misuse("NewConsumer: Concurrency, Lease, Grace or Timeout is out of its bounds")
 	}
 	for name, weight := range config.Queues {
 		if weight < 1 {
-			panic(fmt.Sprintf("bide: NewConsumer: queue %q has weight %d, at least 1 is needed", name, weight))
+			misuse("NewConsumer: queue %q has weight %d, at least 1 is needed", name, weight)
 		}
 	}
 	return &Consumer{client: client, config: config, log: config.Logger, routes: map[string]Handler{}}
@@ -95,7 +95,7 @@ func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
 // the typed form. It panics if the queue has a handler already, or the consumer is running.
 func (c *Consumer) Handle(queue string, h Handler, wraps ...Middleware) {
 	if err := storage.CheckQueue(queue); err != nil {
-		panic("bide: " + err.Error())
+		misuse("%v", err)
 	}
 	c.handle(queue, h, wraps)
 }
@@ -107,10 +107,10 @@ func (c *Consumer) handle(queue string, h Handler, wraps []Middleware) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.begun {
-		panic("bide: Handle after Run")
+		misuse("Handle after Run")
 	}
 	if c.routes[queue] != nil {
-		panic(fmt.Sprintf("bide: queue %q has a handler already", queue))
+		misuse("queue %q has a handler already", queue)
 	}
 	c.routes[queue] = h
 }

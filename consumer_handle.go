@@ -50,7 +50,7 @@ func (r *run) unfit(h *hold) (storage.Settlement, bool) {
 // outcome says how a delivery ends whose handler returned err.
 func (r *run) outcome(h *hold, err error) storage.Settlement {
 	s := settlement(err, h.Attempt, r.config.Backoff)
-	if errors.Is(context.Cause(h.ctx), ErrShutdown) && interrupted(err) {
+	if interrupted(err) && errors.Is(context.Cause(h.ctx), ErrShutdown) {
 		return storage.Settlement{Verdict: storage.Release, Reason: s.Reason}
 	}
 	return s
@@ -97,6 +97,15 @@ func (r *run) finish(h *hold, s storage.Settlement, took time.Duration, err erro
 
 // report logs what went wrong and tells the hook.
 func (r *run) report(h *hold, done Done) {
+	if done.Settle != nil || done.Verdict == storage.Retry || done.Verdict == storage.Bury {
+		r.complain(h, done)
+	}
+	if r.config.Hooks.OnDone != nil {
+		r.config.Hooks.OnDone(h.Delivery, done)
+	}
+}
+
+func (r *run) complain(h *hold, done Done) {
 	attrs := []any{"queue", h.Queue, "id", h.ID, "attempt", h.Attempt}
 	if done.Err != nil {
 		attrs = append(attrs, "error", done.Err)
@@ -111,13 +120,10 @@ func (r *run) report(h *hold, done Done) {
 		r.log.WarnContext(h.ctx, "not settled, the lease was lost", attrs...)
 	case done.Settle != nil:
 		r.log.ErrorContext(h.ctx, "not settled", append(attrs, "verdict", done.Verdict, "settle", done.Settle)...)
-	case done.Verdict == storage.Bury || done.Verdict == storage.Retry && h.Last():
+	case done.Verdict == storage.Bury || h.Last():
 		r.log.ErrorContext(h.ctx, "message is dead", attrs...)
-	case done.Verdict == storage.Retry:
+	default:
 		r.log.WarnContext(h.ctx, "attempt failed", append(attrs, "delay", done.Delay)...)
-	}
-	if r.config.Hooks.OnDone != nil {
-		r.config.Hooks.OnDone(h.Delivery, done)
 	}
 }
 

@@ -32,7 +32,7 @@ func NewQueue[T any](name string) *Queue[T] { return NewQueueWith(name, QueueOpt
 // NewQueueWith is NewQueue with options.
 func NewQueueWith[T any](name string, o QueueOptions[T]) *Queue[T] {
 	if err := storage.CheckQueue(name); err != nil {
-		panic("bide: " + err.Error())
+		misuse("%v", err)
 	}
 	if o.Codec == nil {
 		o.Codec = defaultCodec[T]()

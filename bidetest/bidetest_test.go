@@ -26,7 +26,8 @@ func TestBubbleSeesEveryOutcome(t *testing.T) {
 			case d.ID == "later" && d.Deliveries == 1:
 				return bide.Snooze(time.Hour)
 			case d.ID == "panics" && d.Attempt == 1:
-				panic("oh")
+				var none map[string]int
+				none["a"] = 1
 			}
 			return nil
 		})
