@@ -38,6 +38,7 @@ func (s *Store) Claim(ctx context.Context, now time.Time, c storage.Claim) (stor
 	if head[1] >= 0 {
 		claimed.Next = time.Duration(head[1]) * time.Millisecond
 	}
+	s.watches.expect(claim, claimed.Next)
 	s.watches.entered(claim, head[2])
 	for row := reply[3:]; len(row) >= 3; row = row[3:] {
 		r, err := decodeTexts(row, -1, claimed.Now)

@@ -80,7 +80,7 @@ func (s *Store) enter(ctx context.Context, queue string) error {
 	if err != nil {
 		return fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"watch", err})
 	}
-	if told == 0 {
+	if told == 0 || s.watches.sooner(queue, time.Duration(told)*time.Millisecond) {
 		s.watches.something(queue)
 		return nil
 	}

@@ -30,6 +30,7 @@ type watch struct {
 	until    time.Time // entered in Redis until then, zero if not
 	comeback time.Time // when the queue is to be claimed without a notice, zero if never
 	used     time.Time // latest Wait
+	expected time.Time // when the latest claim said that there will be more, zero if it did not
 }
 
 // watches keeps them, and the calls that wait.
@@ -59,15 +60,40 @@ type begun struct {
 func (w *watches) begin(queue string) begun {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	q := w.queues[queue]
-	if q == nil || !w.up || time.Since(q.used) > 2*pollEvery {
-		if q != nil {
-			q.ready = false
-		}
+	q := w.get(queue)
+	q.ready, q.comeback = false, time.Time{}
+	if !w.up || time.Since(q.used) > 2*pollEvery {
 		return begun{queue: queue}
 	}
-	q.ready, q.comeback = false, time.Time{}
 	return begun{queue: queue, self: w.channel + " " + queue, notices: q.notices}
+}
+
+// get returns what is known about a queue.
+func (w *watches) get(queue string) *watch {
+	q := w.queues[queue]
+	if q == nil {
+		w.prune()
+		q = &watch{}
+		w.queues[queue] = q
+	}
+	return q
+}
+
+// expect notes what a claim said is next.
+func (w *watches) expect(b begun, next time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if q := w.queues[b.queue]; q != nil {
+		q.expected = time.Now().Add(min(next, time.Hour))
+	}
+}
+
+// sooner reports whether a queue has something earlier than its latest claim said.
+func (w *watches) sooner(queue string, told time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := w.queues[queue]
+	return q != nil && told < pollEvery && time.Now().Add(told+grace).Before(q.expected)
 }
 
 // entered notes how long the process may wait after a claim; negative if it was not entered.
@@ -193,13 +219,7 @@ func (w *watches) join(queues []string) chan struct{} {
 	defer w.mu.Unlock()
 	w.calls[c] = struct{}{}
 	for _, queue := range queues {
-		q := w.queues[queue]
-		if q == nil {
-			w.prune()
-			q = &watch{}
-			w.queues[queue] = q
-		}
-		q.used = time.Now()
+		w.get(queue).used = time.Now()
 	}
 	return c
 }
