@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+
+GO   ?= go
+T    ?= 30s
+LINT := $(GO) tool -modfile=tools/go.mod golangci-lint
+
+.DEFAULT_GOAL := help
+
+## help: list the targets
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## demo: watch the orders of a shop time out, on a directory
+demo:
+	$(GO) run ./cmd/bide demo
+
+## test: lint and run everything with the race detector, then what measures time
+test: export BIDE_REQUIRE_REDIS = 1
+test: setup lint race lag
+
+## check: what CI runs
+check: tidy-check test
+
+## setup: install what the tests need and Go modules do not bring
+setup:
+	@./.ci/setup
+
+## race: all tests with the race detector
+race:
+	$(GO) test -race -shuffle=on -timeout 15m ./...
+
+## short: tests that need no server and little time
+short:
+	$(GO) test -short -shuffle=on ./...
+
+## lag: how late messages come, one engine after another, on a machine as idle as possible
+lag:
+	$(GO) test -tags timed -count=1 -p 1 ./internal/lag
+
+## fuzz: each fuzz target for T (30s)
+fuzz:
+	@for package in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(T) $$package || exit 1; \
+		done; \
+	done
+
+## programs: twenty thousand random programs against each engine
+programs:
+	BIDE_PROGRAMS=20000 $(GO) test -count=1 -timeout 60m -run '/Programs' ./memstore ./pebblestore ./redisstore
+
+## bench: micro-benchmarks of the engines and the front
+bench: setup
+	$(GO) test -run '^$$' -bench . -benchtime $(T) . ./memstore ./pebblestore ./redisstore
+
+## cover: coverage by package
+cover:
+	$(GO) test -coverpkg=./... -coverprofile=cover.out ./... && $(GO) tool cover -func=cover.out | tail -1
+
+## lint: golangci-lint and the import rules
+lint:
+	$(LINT) run --build-tags timed ./...
+
+## fmt: format
+fmt:
+	$(LINT) fmt ./...
+
+## fix: apply what go fix modernizes
+fix:
+	$(GO) fix ./...
+
+## tidy-check: go.mod and go.sum are as go mod tidy makes them
+tidy-check:
+	$(GO) mod tidy -diff
+
+## hooks: run format, vet and short tests before each commit
+hooks:
+	git config core.hooksPath .githooks
+
+.PHONY: help demo test check setup race short lag fuzz programs bench cover lint fmt fix tidy-check hooks
