@@ -14,12 +14,9 @@ help:
 demo:
 	$(GO) run ./cmd/bide demo
 
-## test: lint and run everything with the race detector, then what measures time
+## test: lint, run everything with the race detector, then what measures time
 test: export BIDE_REQUIRE_REDIS = 1
-test: setup lint race lag
-
-## check: what CI runs
-check: tidy-check test
+test: setup tidy-check lint race lag
 
 ## setup: install what the tests need and Go modules do not bring
 setup:
@@ -77,4 +74,4 @@ tidy-check:
 hooks:
 	git config core.hooksPath .githooks
 
-.PHONY: help demo test check setup race short lag fuzz programs bench cover lint fmt fix tidy-check hooks
+.PHONY: help demo test setup race short lag fuzz programs bench cover lint fmt fix tidy-check hooks
