@@ -217,6 +217,12 @@ func refuse[T, R any](batch []*item[T, R], err error) {
 	}
 }
 
+func (b *batcher[T, R]) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
 // close lets nothing in any more and waits for what is under way, or for the end of ctx.
 func (b *batcher[T, R]) close(ctx context.Context) error {
 	b.mu.Lock()

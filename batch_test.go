@@ -224,6 +224,8 @@ func TestCloseFlushes(t *testing.T) {
 		_, err := orders.Enqueue(t.Context(), client, order{})
 		assert.ErrorIs(t, err, bide.ErrClosed)
 		assert.True(t, !errors.Is(err, bide.ErrUnknown), err)
+		_, err = orders.EnqueueMany(t.Context(), client, make([]order, 2), nil)
+		assert.ErrorIs(t, err, bide.ErrClosed)
 		assert.NoError(t, client.Close(t.Context()), "closing twice")
 	})
 }

@@ -120,7 +120,8 @@ func TestListings(t *testing.T) {
 		for _, err := range client.Messages(ctx, "orders", storage.Filter{}) {
 			assert.ErrorIs(t, err, bide.ErrInvalid)
 		}
-		for range client.Messages(ctx, "orders", storage.Filter{State: storage.Ready}) {
+		for _, err := range client.Messages(ctx, "orders", storage.Filter{State: storage.Ready}) {
+			assert.NoError(t, err)
 			break
 		}
 

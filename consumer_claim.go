@@ -54,15 +54,14 @@ func newRun(ctx context.Context, c *Consumer) *run {
 		r.sources = append(r.sources, &source{name: name, weight: float64(weight), handler: c.routes[name], ready: true})
 	}
 	r.keeper = &keeper{
-		engine:    c.client.engine,
-		lease:     c.config.Lease,
-		grace:     c.config.Grace,
-		hooks:     c.config.Hooks,
-		log:       c.log,
-		stuck:     r.replace,
-		wake:      make(chan struct{}, 1),
-		held:      map[storage.Receipt]*hold{},
-		extending: map[string]bool{},
+		engine: c.client.engine,
+		lease:  c.config.Lease,
+		grace:  c.config.Grace,
+		hooks:  c.config.Hooks,
+		log:    c.log,
+		stuck:  r.replace,
+		wake:   make(chan struct{}, 1),
+		held:   map[storage.Receipt]*hold{},
 	}
 	return r
 }

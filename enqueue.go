@@ -48,6 +48,7 @@ func (c *Client) EnqueueMany(ctx context.Context, queue string, ms []Message) ([
 
 // enqueueMany stores the messages that have no error yet.
 func (c *Client) enqueueMany(ctx context.Context, queue string, ms []Message, errs []error, results []Result) {
+	closed := c.records.isClosed()
 	var batch []storage.Record
 	var at []int // index of each record of the batch
 	bytes := 0
@@ -64,8 +65,11 @@ func (c *Client) enqueueMany(ctx context.Context, queue string, ms []Message, er
 			id = c.newID()
 		}
 		rec, err := m.record()
-		if errs[i] != nil {
+		switch {
+		case errs[i] != nil:
 			err = errs[i]
+		case closed:
+			err = ErrClosed
 		}
 		if err != nil {
 			results[i], _ = c.answered(queue, m, Result{ID: id, Err: wrapID(err, "enqueue", queue, id)})

@@ -84,7 +84,7 @@ func ExampleQueue_EnqueueMany() {
 	// true
 }
 
-// The customer has paid: the message that would have cancelled the order goes away.
+// The customer has paid: the message that would have canceled the order goes away.
 func ExampleQueue_Cancel() {
 	ctx := context.Background()
 	client := bide.NewClient(memstore.New(memstore.Options{}), bide.ClientConfig{})

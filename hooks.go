@@ -12,7 +12,8 @@ import (
 // Hooks are called as things happen, for metrics and traces. Any may be nil and costs nothing then.
 // They are called from many goroutines, hold up what they report, and must not panic.
 type Hooks struct {
-	// OnEnqueue is called when a message was answered for; the message is not to be changed.
+	// OnEnqueue is called when a message was answered for. The message is as the caller gave it and
+	// is not to be changed; the result has its ID.
 	OnEnqueue func(queue string, m *Message, r Result)
 	// OnClaim is called after each claim.
 	OnClaim func(queue string, messages int, took time.Duration, err error)

@@ -5,6 +5,7 @@ package bide
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,12 +23,13 @@ type hold struct {
 
 	// Guarded by keeper.mu.
 
-	renewed  time.Time // when the claim or the extension was sent that the lease is from
-	ended    time.Time // when the keeper saw that the context had ended
-	lapsed   bool      // the keeper gave the lease up: it was reported lost, or could not be extended in time
-	lost     bool      // the engine said so
-	settling bool      // the handler has returned
-	stuck    bool      // the handler has been given up
+	renewed   time.Time // when the claim or the extension was sent that the lease is from
+	ended     time.Time // when the keeper saw that the context had ended
+	extending bool      // a call is under way
+	lapsed    bool      // the keeper gave the lease up: it was reported lost, or could not be extended in time
+	lost      bool      // the engine said so
+	settling  bool      // the handler has returned
+	stuck     bool      // the handler has been given up
 }
 
 // keeper keeps the leases of running handlers, and ends the contexts of those that lose theirs.
@@ -45,9 +47,8 @@ type keeper struct {
 	stuck  func(*hold) // called when a handler has outlasted its context by grace
 	wake   chan struct{}
 
-	mu        sync.Mutex
-	held      map[storage.Receipt]*hold // from claim to settlement, or until the handler is stuck
-	extending map[string]bool           // queues with a call under way
+	mu   sync.Mutex
+	held map[storage.Receipt]*hold // from claim to settlement, or until the handler is stuck
 }
 
 func (k *keeper) add(h *hold) {
@@ -98,7 +99,9 @@ func (k *keeper) run(ctx context.Context) {
 			}
 		case <-pulse:
 			for queue, rs := range k.look(time.Now()) {
-				calls.Go(func() { k.extend(ctx, queue, rs) })
+				for some := range slices.Chunk(rs, storage.MaxBatch) {
+					calls.Go(func() { k.extend(ctx, queue, some) })
+				}
 			}
 			pulse = nil
 			if k.holding() {
@@ -129,7 +132,8 @@ func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
 		case !h.settling && !k.safe(h, now):
 			h.lapsed, h.ended = true, now
 			lapsed = append(lapsed, h)
-		case now.Sub(h.renewed) >= k.lease/3 && !k.extending[h.Queue] && len(due[h.Queue]) < storage.MaxBatch:
+		case now.Sub(h.renewed) >= k.lease/3 && !h.extending:
+			h.extending = true
 			due[h.Queue] = append(due[h.Queue], receipt)
 		}
 		if !h.settling && !h.ended.IsZero() && now.Sub(h.ended) >= k.grace {
@@ -137,9 +141,6 @@ func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
 			delete(k.held, receipt)
 			stuck = append(stuck, h)
 		}
-	}
-	for queue := range due {
-		k.extending[queue] = true
 	}
 	k.mu.Unlock()
 
@@ -161,7 +162,11 @@ func (k *keeper) extend(ctx context.Context, queue string, rs []storage.Receipt)
 	}
 
 	k.mu.Lock()
-	delete(k.extending, queue)
+	for _, r := range rs {
+		if h := k.held[r]; h != nil {
+			h.extending = false
+		}
+	}
 	var stopped []*hold
 	if err == nil {
 		for _, r := range lost {

@@ -16,6 +16,8 @@ const (
 )
 
 // Message is what a producer says about one message. Its zero value is an empty message, due now.
+// Body and Headers are not to be changed while a call is under way that sends them, which one that
+// ended with [ErrUnknown] still is.
 type Message struct {
 	ID          string            // names the message in its queue; "" lets the client make a sortable unique one
 	Key         string            // group that the message belongs to, "" is none

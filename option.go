@@ -23,7 +23,7 @@ func At(t time.Time) Option {
 }
 
 // ID names the message: enqueueing it again while it is waiting or running changes nothing, and it
-// can be cancelled, edited and rescheduled by it.
+// can be canceled, edited and rescheduled by it.
 func ID(id string) Option {
 	return func(m *Message) { m.ID = id }
 }

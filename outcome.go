@@ -60,8 +60,8 @@ func settlement(err error, attempt int, backoff Backoff) storage.Settlement {
 	}
 	if snooze, ok := errors.AsType[*snoozeError](err); ok && snooze != nil {
 		s := storage.Settlement{Verdict: storage.Release, Delay: clamp(snooze.delay)}
-		if err != error(snooze) {
-			s.Reason = err.Error()
+		if text := err.Error(); text != snooze.Error() { // somebody added a reason
+			s.Reason = text
 		}
 		return s
 	}

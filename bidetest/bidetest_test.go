@@ -26,8 +26,7 @@ func TestBubbleSeesEveryOutcome(t *testing.T) {
 			case d.ID == "later" && d.Deliveries == 1:
 				return bide.Snooze(time.Hour)
 			case d.ID == "panics" && d.Attempt == 1:
-				var none map[string]int
-				none["a"] = 1
+				return []error{}[d.Attempt]
 			}
 			return nil
 		})

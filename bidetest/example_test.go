@@ -20,9 +20,9 @@ var OrderTimeout = bide.NewQueue[Order]("order.timeout")
 
 // Shop is the program under test.
 type Shop struct {
-	client    *bide.Client
-	gateway   error // what the payment gateway answers
-	cancelled []string
+	client   *bide.Client
+	gateway  error // what the payment gateway answers
+	canceled []string
 }
 
 // Place takes an order, which is to be paid within two days.
@@ -36,7 +36,7 @@ func (s *Shop) Timeout(_ context.Context, d *bide.Delivery[Order]) error {
 	if s.gateway != nil && d.Attempt < 3 {
 		return s.gateway
 	}
-	s.cancelled = append(s.cancelled, d.Body.Number)
+	s.canceled = append(s.canceled, d.Body.Number)
 	return nil
 }
 
