@@ -11,18 +11,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/bidemq/bide/storage"
 )
 
-// Files of ours beside Pebble's.
+// Files beside Pebble's.
 const (
 	formatFile = "BIDE"     // says that the directory is ours, and its format
 	formatTemp = "BIDE.tmp" // the same while it is being written
 	holderFile = "HOLDER"   // who holds the directory, for people
-	lockFile   = "LOCK"     // Pebble's
+	lockFile   = "LOCK"     // the name is Pebble's
 )
 
 // diskFormat is the layout of the directory and its keys. A change of the package comment's layout
@@ -32,7 +31,7 @@ const diskFormat = 1
 const formatText = "bide pebblestore format "
 
 // claimDirectory makes a directory ours and locks it. It writes nothing into one that is not ours.
-func claimDirectory(disk vfs.FS, dir string) (*pebble.Lock, error) {
+func claimDirectory(disk vfs.FS, dir string) (io.Closer, error) {
 	fresh, err := inspect(disk, dir)
 	if err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ func claimDirectory(disk vfs.FS, dir string) (*pebble.Lock, error) {
 			return nil, diskError(err)
 		}
 	}
-	lock, err := pebble.LockDirectory(dir, disk)
+	lock, err := disk.Lock(disk.PathJoin(dir, lockFile))
 	if err != nil {
 		return nil, held(disk, dir, err)
 	}

@@ -4,22 +4,27 @@ package pebblestore
 
 import (
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// guard is a file system that freezes at the first write that fails: from then on it refuses every
-// change, as if the process had been killed there. Pebble survives a kill at any point, but it does
-// not promise to survive going on after an error, and would end the process instead.
+// guard is a file system that freezes at the first write that fails: from then on nothing changes on
+// the disk, as if the process had been killed there. Pebble survives a kill at any point, but it
+// does not promise to survive going on after an error, and would end the process instead, or try
+// again without a pause.
 type guard struct {
 	vfs.FS
 	once   sync.Once
 	frozen chan struct{} // closed by the first failure
 	err    error         // the first failure, set before frozen is closed
+	left   chan struct{} // closed when nobody waits for Pebble any more; until then changes to a frozen disk hang
 }
 
-func newGuard(fs vfs.FS) *guard { return &guard{FS: fs, frozen: make(chan struct{})} }
+func newGuard(fs vfs.FS) *guard {
+	return &guard{FS: fs, frozen: make(chan struct{}), left: make(chan struct{})}
+}
 
 // fail freezes the file system because of err; a later failure changes nothing.
 func (g *guard) fail(err error) {
@@ -42,6 +47,7 @@ func (g *guard) failure() error {
 // change runs a writing operation unless the file system is frozen, and freezes it if that fails.
 func (g *guard) change(do func() error) error {
 	if err := g.failure(); err != nil {
+		<-g.left
 		return err
 	}
 	err := do()
@@ -108,6 +114,15 @@ func (g *guard) RemoveAll(name string) error {
 	}
 	return g.FS.RemoveAll(name)
 }
+
+// Lock implements [vfs.FS]. The directory is locked outside of Pebble, so that a frozen one can be
+// left to the next.
+func (g *guard) Lock(string) (io.Closer, error) { return nothing{}, nil }
+
+type nothing struct{}
+
+// Close implements [io.Closer].
+func (nothing) Close() error { return nil }
 
 // Unwrap implements [vfs.FS].
 func (g *guard) Unwrap() vfs.FS { return g.FS }

@@ -20,6 +20,9 @@ func (l logger) Infof(string, ...any) {}
 
 // Errorf reports what Pebble recovers from by itself.
 func (l logger) Errorf(format string, args ...any) {
+	if l.guard.failure() != nil {
+		return
+	}
 	l.log.Warn("pebblestore: disk", "error", fmt.Sprintf(format, args...))
 }
 

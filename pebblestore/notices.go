@@ -104,6 +104,9 @@ func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]s
 	if s.isClosed() {
 		return nil, wrap("wait", "", storage.ErrClosed)
 	}
+	if err := s.guard.failure(); err != nil {
+		return nil, wrap("wait", "", diskError(err))
+	}
 	ready, w := s.notices.join(append([]string(nil), queues...))
 	if w == nil {
 		return ready, nil

@@ -5,6 +5,7 @@ package pebblestore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -36,7 +37,7 @@ type Store struct {
 	maxBody int
 	clock   func() time.Time
 	guard   *guard
-	lock    *pebble.Lock
+	lock    io.Closer // of the directory
 	db      *pebble.DB
 	notices notices
 
@@ -92,10 +93,10 @@ func open(dir string, o Options, disk vfs.FS) (*Store, error) {
 		queues:  map[string]*queue{},
 	}
 	var err error
-	if s.lock, err = claimDirectory(s.guard, dir); err != nil {
+	if s.lock, err = claimDirectory(disk, dir); err != nil {
 		return nil, wrap("open", "", err)
 	}
-	if s.db, err = openPebble(dir, s.guard, s.lock, o.Logger); err != nil {
+	if s.db, err = openPebble(dir, s.guard, o.Logger); err != nil {
 		return nil, wrap("open", "", errors.Join(diskError(err), s.lock.Close()))
 	}
 	go s.write()
@@ -109,8 +110,30 @@ const (
 	memTableBytes = 32 << 20
 )
 
-// openPebble opens the database with settings for a queue: much is written, little lives long.
-func openPebble(dir string, disk *guard, lock *pebble.Lock, log *slog.Logger) (db *pebble.DB, err error) {
+// openPebble opens the database. It gives up on one that hangs because the disk is frozen.
+func openPebble(dir string, disk *guard, log *slog.Logger) (*pebble.DB, error) {
+	type opened struct {
+		db  *pebble.DB
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		db, err := startPebble(dir, disk, log)
+		done <- opened{db, err}
+	}()
+	var o opened
+	select {
+	case o = <-done:
+	case <-disk.frozen:
+	}
+	if err := disk.failure(); err != nil {
+		return nil, err
+	}
+	return o.db, o.err
+}
+
+// startPebble opens the database with settings for a queue: much is written, little lives long.
+func startPebble(dir string, disk *guard, log *slog.Logger) (db *pebble.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil { // what it cannot replay makes Pebble panic
 			err = fmt.Errorf("%w: %v", storage.ErrFormat, r)
@@ -120,7 +143,6 @@ func openPebble(dir string, disk *guard, lock *pebble.Lock, log *slog.Logger) (d
 	defer cache.Unref()
 	o := &pebble.Options{
 		FS:                          disk,
-		Lock:                        lock,
 		Cache:                       cache,
 		Logger:                      logger{log, disk},
 		FormatMajorVersion:          pebble.FormatNewest,
@@ -138,14 +160,7 @@ func openPebble(dir string, disk *guard, lock *pebble.Lock, log *slog.Logger) (d
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
-	if db, err = pebble.Open(dir, o); err != nil {
-		return nil, err
-	}
-	if err := disk.failure(); err != nil {
-		go func() { _ = closePebble(db) }() // it may hang, and cannot change the disk
-		return nil, err
-	}
-	return db, nil
+	return pebble.Open(dir, o)
 }
 
 // Close implements [storage.Engine].
@@ -154,8 +169,10 @@ func (s *Store) Close() error {
 		close(s.closed)
 		select {
 		case <-s.stopped:
+			close(s.guard.left)
 			s.lost = closePebble(s.db)
 		case <-s.guard.frozen: // the writer may hang in Pebble for good; it cannot change the disk
+			close(s.guard.left)
 			go func() { _ = closePebble(s.db) }()
 		}
 		s.lost = wrap("close", "", diskError(errors.Join(s.lost, s.lock.Close())))
