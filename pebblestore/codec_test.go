@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebblestore
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/storage"
+)
+
+// equalRecords compares records but for what is not stored in the values.
+func equalRecords(a, b *record) bool {
+	x, y := *a, *b
+	x.stateful, y.stateful, x.heap, y.heap = false, false, 0, 0
+	return x == y
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add("id", "key", 9, int64(1), int64(1_700_000_000_000), int64(0), []byte("body"), "name", "value", byte(storage.Leased), "reason", "by", true)
+	f.Add("a", "", 0, int64(1)<<52, int64(0), int64(7), []byte{}, "", "", byte(storage.Dead), "", "", false)
+	f.Fuzz(func(t *testing.T, id, key string, priority int, seq, due, rest int64, body []byte, name, value string, state byte, reason, by string, successor bool) {
+		r := &record{
+			id: id, key: key, priority: priority, seq: seq, due: due, enqueued: rest, firstDue: rest, expireIn: rest, dedupFor: rest,
+			maxAttempts: int(rest % (storage.MaxAttempts + 1)), attempts: 3, deliveries: 4,
+			state: storage.State(state), reason: reason, successor: successor,
+		}
+		if id == "" || priority < 0 || priority > storage.MaxPriority || seq < 0 || due < 0 || rest < 0 {
+			return
+		}
+		switch r.state {
+		case storage.Leased:
+			r.token, r.until, r.by = seq, due, by
+		case storage.Dead:
+			r.finished = due
+		case storage.Ready:
+		default:
+			return
+		}
+		p := payload{body: body}
+		if name != "" {
+			p.headers = map[string]string{name: value}
+		}
+		got, encoded, err := decodeRecord(appendPayload(appendRecord(nil, r), p))
+		assert.NoError(t, err)
+		assert.NoError(t, decodeState(appendState(nil, r), got))
+		if !equalRecords(got, r) {
+			t.Fatalf("got %+v, want %+v", got, r)
+		}
+		content, size, err := decodePayload(encoded)
+		assert.NoError(t, err)
+		assert.True(t, bytes.Equal(content.body, body))
+		assert.Equal(t, content.headers, p.headers)
+		want := len(body)
+		if name != "" {
+			want += len(name) + len(value)
+		}
+		assert.Equal(t, size, want)
+	})
+}
+
+// Damaged bytes give an error or a record, never a panic, and the error is ErrFormat.
+func FuzzDamagedValue(f *testing.F) {
+	r := &record{id: "id", key: "key", state: storage.Leased, by: "me", reason: "why"}
+	value := appendPayload(appendRecord(nil, r), payload{[]byte("body"), map[string]string{"a": "b"}})
+	f.Add(value)
+	f.Add(value[:len(value)-3])
+	f.Add(appendState(nil, r))
+	f.Add(newQueue("q").encode())
+	f.Add([]byte{})
+	f.Add([]byte{2, 1, 1})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		check := func(err error) {
+			if err != nil && !errors.Is(err, storage.ErrFormat) {
+				t.Fatalf("got %v, want ErrFormat", err)
+			}
+		}
+		_, encoded, err := decodeRecord(value)
+		check(err)
+		_, _, err = decodePayload(encoded)
+		check(err)
+		check(decodeState(value, &record{}))
+		check(newQueue("q").decode(value))
+		_, err = parsePlace(value)
+		check(err)
+		_, _, err = parseEnding(value)
+		check(err)
+		_, _, err = parseFinished(value)
+		check(err)
+	})
+}
+
+// Other versions are refused.
+func TestOtherValueFormat(t *testing.T) {
+	value := appendRecord(nil, &record{id: "a"})
+	value[0]++
+	_, _, err := decodeRecord(value)
+	assert.ErrorIs(t, err, storage.ErrFormat)
+}
+
+func TestQueueValue(t *testing.T) {
+	q := newQueue("q")
+	q.config = storage.QueueConfig{Paused: true, ExpireIn: 5_000_000, MaxDeliveries: 7}
+	q.seq, q.token, q.clock, q.windows, q.due = 1, 2, 3, 4, tide{5, 6}
+	q.count[storage.Ready], q.count[storage.Leased], q.count[storage.Dead] = 7, 8, 9
+	for i, c := range q.counters() {
+		*c = int64(10 + i)
+	}
+	for i := range q.waiting {
+		q.waiting[i] = bound{low: place{int64(i), int64(2 * i)}}
+	}
+	got := newQueue("q")
+	assert.NoError(t, got.decode(q.encode()))
+	q.expiring, q.ending = bound{}, bound{}
+	if diff := cmp.Diff(q, got, cmp.AllowUnexported(queue{}, bound{}, place{}, tide{}, leases{})); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+// Keys sort as what they stand for does.
+func FuzzKeys(f *testing.F) {
+	f.Add("q", int64(1), int64(2), 3, "q", int64(1), int64(3), 9)
+	f.Add("a", int64(0), int64(1)<<62, 0, "a.b", int64(255), int64(256), 1)
+	f.Fuzz(func(t *testing.T, q1 string, at1, seq1 int64, prio1 int, q2 string, at2, seq2 int64, prio2 int) {
+		if storage.CheckQueue(q1) != nil || storage.CheckQueue(q2) != nil || at1 < 0 || at2 < 0 || seq1 < 0 || seq2 < 0 ||
+			prio1 < 0 || prio1 > storage.MaxPriority || prio2 < 0 || prio2 > storage.MaxPriority {
+			return
+		}
+		p1, p2 := place{at1, seq1}, place{at2, seq2}
+		k1, k2 := waitingKey(nil, q1, prio1, p1), waitingKey(nil, q2, prio2, p2)
+		got := bytes.Compare(k1, k2) < 0
+		want := p1.less(p2)
+		if prio1 != prio2 {
+			want = prio1 > prio2
+		}
+		if q1 != q2 {
+			want = q1+"\x00" < q2+"\x00"
+		}
+		assert.Equal(t, got, want)
+		parsed, err := parsePlace(k1)
+		assert.NoError(t, err)
+		assert.True(t, parsed == p1)
+		prefix := waitingPrefix(nil, q1, prio1)
+		assert.True(t, bytes.HasPrefix(k1, prefix) && bytes.Compare(k1, after(prefix)) < 0)
+		if q1 != q2 {
+			assert.True(t, !bytes.HasPrefix(k2, appendPrefix(nil, kindWaiting, q1)))
+		}
+	})
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebblestore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/memstore"
+	"github.com/bidemq/bide/storage"
+	"github.com/bidemq/bide/storage/storagetest"
+)
+
+// R14: whatever but the records themselves is lost, Repair rebuilds it, and a dry run only says so.
+func TestRepairRebuilds(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for _, kind := range []byte{kindWaiting, kindExpiry, kindDead, kindID, kindFinished, kindEnding, kindQueue} {
+		for i := range uint64(programs(t)) {
+			context := fmt.Sprintf("kind %c, program %d", kind, seed+i)
+			program := storagetest.Generate(seed+i, crashSteps)
+			disk := vfs.NewMem()
+			store, err := open("dir", Options{Logger: quiet}, disk)
+			assert.NoError(t, err)
+			model := storagetest.NewMachine(memstore.New(memstore.Options{}), "crash")
+			engine := storagetest.NewMachine(store, "crash")
+			for _, op := range program {
+				model.Do(t.Context(), op)
+				engine.Do(t.Context(), op)
+			}
+			want := look(t, model)
+			assert.Equal(t, look(t, engine), want, context)
+
+			assert.NoError(t, store.db.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync))
+			assert.NoError(t, store.Close())
+			store, err = open("dir", Options{Logger: quiet}, disk)
+			assert.NoError(t, err)
+			engine.Engine = store
+			reported := storagetest.RepairAll(t, store, engine.Now, "crash", 5, true)
+			assert.Equal(t, storagetest.RepairAll(t, store, engine.Now, "crash", 5, false), reported, context)
+			assert.Equal(t, storagetest.RepairAll(t, store, engine.Now, "crash", 5, true), nil, context)
+			got := look(t, engine)
+			if kind == kindQueue { // the counters and the configuration are lost with it
+				got.Stats.Total, want.Stats.Total = storage.Counters{}, storage.Counters{}
+				got.Stats.Config, want.Stats.Config = storage.QueueConfig{}, storage.QueueConfig{}
+			}
+			assert.Equal(t, got, want, context)
+			assert.NoError(t, store.Close())
+		}
+	}
+}
+
+// R14: places that lead nowhere are removed.
+func TestRepairRemovesOrphans(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	store := openTest(t, "dir", Options{Logger: quiet}, vfs.NewMem())
+	_, err := store.Enqueue(t.Context(), now, "q", []storage.Record{{ID: "a", ExpireIn: time.Hour}, {ID: "b", MaxAttempts: 1}})
+	assert.NoError(t, err)
+	p := place{now.UnixMilli() + 5, 77}
+	for _, key := range [][]byte{
+		waitingKey(nil, "q", 3, p), placeKey(nil, kindExpiry, "q", p), placeKey(nil, kindDead, "q", p),
+		finishedKey(nil, "q", "ghost", 77), seqKey(nil, kindState, "q", 77), seqKey(nil, kindSuccessor, "q", 1),
+	} {
+		assert.NoError(t, store.db.Set(key, appendState(nil, &record{state: storage.Ready}), pebble.Sync))
+	}
+	assert.NoError(t, store.db.Set(idKey(nil, kindID, "q", "ghost"), appendNumber(nil, 77), pebble.Sync))
+	fixes := storagetest.RepairAll(t, store, now, "q", 100, false)
+	total := 0
+	for _, f := range fixes {
+		total += f.Count
+	}
+	assert.Equal(t, total, 7, fixes)
+	assert.Equal(t, storagetest.RepairAll(t, store, now, "q", 100, true), nil)
+	_, err = store.Get(t.Context(), now, "q", "ghost")
+	assert.ErrorIs(t, err, storage.ErrNotFound)
+	got, err := store.Claim(t.Context(), now, storage.Claim{Queue: "q", Limit: 9, Lease: time.Second})
+	assert.NoError(t, err)
+	assert.Equal(t, len(got.Records), 2)
+}
+
+// R14: Repair runs beside traffic, and finds nothing wrong with what is changing.
+func TestRepairBesideTraffic(t *testing.T) {
+	store := openTest(t, "dir", Options{Logger: quiet, Relaxed: true}, vfs.NewMem())
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	for lane := range 4 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(lane)))
+			for n := 0; ctx.Err() == nil; n++ {
+				id := fmt.Sprintf("%d-%d", lane, rng.IntN(200))
+				_, _ = store.Enqueue(ctx, time.Time{}, "q", []storage.Record{{ID: id, Priority: rng.IntN(10), Delay: time.Duration(rng.IntN(3)) * time.Millisecond, MaxAttempts: 2}})
+				got, err := store.Claim(ctx, time.Time{}, storage.Claim{Queue: "q", Limit: 2, Lease: time.Second})
+				if err != nil {
+					return
+				}
+				for _, r := range got.Records {
+					v := storage.Verdict(1 + rng.IntN(5))
+					_, _ = store.Settle(ctx, time.Time{}, []storage.Settlement{{Receipt: r.Receipt("q"), Verdict: v}})
+				}
+				if n%50 == 49 {
+					_, _ = store.Redrive(ctx, time.Time{}, "q", storage.Filter{State: storage.Dead, Limit: 20})
+				}
+			}
+		})
+	}
+	for range 20 {
+		assert.Equal(t, storagetest.RepairAll(t, store, time.Time{}, "q", 20, false), nil)
+	}
+}
