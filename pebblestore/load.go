@@ -29,8 +29,14 @@ func (t *txn) queue(name string) (*queue, error) {
 	case !errors.Is(err, pebble.ErrNotFound):
 		return nil, diskError(err)
 	}
+	known := q.exists
 	if err := t.loadSeq(q); err != nil {
 		return nil, err
+	}
+	if q.exists && !known {
+		if err := t.countWindows(q); err != nil {
+			return nil, err
+		}
 	}
 	if err := t.loadLeases(q); err != nil {
 		return nil, err
@@ -85,6 +91,14 @@ func (q *queue) restore(seq int64) {
 		q.waiting[i] = bound{}
 	}
 	q.expiring, q.ending = bound{}, bound{}
+}
+
+func (t *txn) countWindows(q *queue) error {
+	prefix := appendPrefix(nil, kindWindow, q.name)
+	return t.scan(prefix, after(prefix), func(*pebble.Iterator) (bool, error) {
+		q.windows++
+		return true, nil
+	})
 }
 
 func (t *txn) loadLeases(q *queue) error {

@@ -229,5 +229,16 @@ func (r *repair) wrongEnding(e entry) (string, error) {
 	if err != nil || want == end {
 		return "", err
 	}
+	owner, err := r.owner(id)
+	if err != nil {
+		return "", err
+	}
+	if want == 0 && owner == nil {
+		r.fix("end without dedup window", func() {
+			r.t.set(idKey(nil, kindWindow, r.name, id), appendNumber(nil, end))
+			r.t.touch(r.queue, id)
+		})
+		return "", nil
+	}
 	return "end without dedup window", nil
 }

@@ -23,7 +23,7 @@ import (
 func TestRepairRebuilds(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for _, kind := range []byte{kindWaiting, kindExpiry, kindDead, kindID, kindFinished, kindEnding, kindQueue} {
+	for _, kind := range []byte{kindWaiting, kindExpiry, kindDead, kindID, kindFinished, kindWindow, kindEnding, kindQueue} {
 		for i := range uint64(programs(t)) {
 			context := fmt.Sprintf("kind %c, program %d", kind, seed+i)
 			program := storagetest.Generate(seed+i, crashSteps)
