@@ -49,7 +49,7 @@ func again[T any](ctx context.Context, repeat bool, do func() (T, error)) (T, er
 		if err == nil || rueidis.IsRedisNil(err) || ctx.Err() != nil {
 			return v, err
 		}
-		if f := faultOf(err); f != refused && !(f == unknown && repeat) {
+		if f := faultOf(err); f != refused && (f != unknown || !repeat) {
 			return v, err
 		}
 		pause := pause/2 + rand.N(pause)

@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -18,8 +19,8 @@ import (
 
 const (
 	openTimeout = 4500 * time.Millisecond // of Open, which promises five seconds
-	pingEvery   = 9 * time.Second         // on a silent connection
-	pingTimeout = 4 * time.Second         // then it is replaced; together less than the 15 s of R8
+	silence     = 7 * time.Second         // after which the client library pings a connection
+	pingTimeout = 4 * time.Second         // after which a ping has failed, and the connection is replaced
 )
 
 // connect dials and looks at the server.
@@ -30,17 +31,17 @@ func connect(ctx context.Context, t target, o Options) (rueidis.Client, error) {
 		client rueidis.Client
 		err    error
 	}
-	dialled := make(chan result, 1)
+	dialed := make(chan result, 1)
 	go func() {
 		c, err := rueidis.NewClient(clientOption(t, o))
-		dialled <- result{c, err}
+		dialed <- result{c, err}
 	}()
 	var r result
 	select {
-	case r = <-dialled:
+	case r = <-dialed:
 	case <-ctx.Done():
-		go func() { // the dialling ends by its own timeout
-			if r := <-dialled; r.err == nil {
+		go func() { // dialing ends by its own timeout
+			if r := <-dialed; r.err == nil {
 				r.client.Close()
 			}
 		}()
@@ -57,8 +58,8 @@ func connect(ctx context.Context, t target, o Options) (rueidis.Client, error) {
 }
 
 func openError(ctx context.Context, t target, err error) error {
-	if parent := context.Cause(ctx); parent != nil && (parent == context.Canceled || parent == context.DeadlineExceeded) {
-		return parent
+	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		return cause
 	}
 	return fmt.Errorf("redisstore: open %s: %w: %w", t, storage.ErrUnavailable, err)
 }
@@ -71,7 +72,7 @@ func clientOption(t target, o Options) rueidis.ClientOption {
 		SelectDB:          t.db,
 		ClientName:        "bide",
 		ClientSetInfo:     rueidis.DisableClientSetInfo,
-		Dialer:            net.Dialer{Timeout: openTimeout - 500*time.Millisecond, KeepAlive: pingEvery},
+		Dialer:            net.Dialer{Timeout: openTimeout - 500*time.Millisecond, KeepAlive: silence},
 		ConnWriteTimeout:  pingTimeout,
 		DisableCache:      true,
 		DisableRetry:      true, // what may be repeated is decided in call.go

@@ -12,6 +12,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
+// pingEvery is how often the connection for notices is proved alive. With pingTimeout it stays below
+// the 15 s of R8; it is less than silence, so that the client library has nothing to prove.
+const pingEvery = 6 * time.Second
+
 // nodesEvery is how often the list of the servers of a Cluster is looked at, which is known here.
 const nodesEvery = 2 * time.Second
 
@@ -71,9 +75,12 @@ func (s *Store) listenTo(ctx context.Context, h *hearing, address string, node r
 			}
 		})
 		c, release := node.Dedicate()
+		proving, proved := context.WithCancel(ctx)
+		s.work.Go(func() { prove(proving, c) })
 		err := c.Receive(heard, c.B().Subscribe().Channel(s.watches.channel).Build(), func(m rueidis.PubSubMessage) {
 			s.watches.notice(m.Message)
 		})
+		proved()
 		h.set(address, false)
 		if subscribed.Load() {
 			pause = firstPause
@@ -89,6 +96,26 @@ func (s *Store) listenTo(ctx context.Context, h *hearing, address string, node r
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
+		}
+	}
+}
+
+// prove pings a connection until the context ends, and closes it when an answer is missing.
+func prove(ctx context.Context, c rueidis.DedicatedClient) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		ping, cancel := context.WithTimeout(ctx, pingTimeout)
+		err := c.Do(ping, c.B().Ping().Build()).Error()
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			c.Close()
+			return
 		}
 	}
 }

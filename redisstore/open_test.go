@@ -51,7 +51,7 @@ func TestOpenNamesAnUnreachableServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	assert.NoError(t, err)
-	defer l.Close() // accepts in the kernel and never answers
+	t.Cleanup(func() { _ = l.Close() }) // accepts in the kernel and never answers
 	for _, c := range []struct{ url, names string }{
 		{"redis+unix:///nowhere/redis.sock", "/nowhere/redis.sock"},
 		{"redis://127.0.0.1:1", "127.0.0.1:1"},
@@ -142,7 +142,7 @@ func TestOptionsBoundTheBody(t *testing.T) {
 	t.Parallel()
 	s, err := redisstore.OpenWith(t.Context(), redistest.Shared(t).URL(), redisstore.Options{MaxBody: 10, Namespace: "small", Logger: silent().Logger})
 	assert.NoError(t, err)
-	defer s.Close()
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	results, err := s.Enqueue(t.Context(), time.Time{}, storagetest.NewQueueName(), []storage.Record{
 		{ID: "a", Body: make([]byte, 11)}, {ID: "b", Body: make([]byte, 10)},
 	})

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 	"io/fs"
 	"log/slog"
 	"regexp"
@@ -131,7 +130,7 @@ func TestScriptsTouchDeclaredKeysOnly(t *testing.T) {
 
 func openQuiet(t testing.TB, url string) *Store {
 	t.Helper()
-	s, err := OpenWith(context.WithoutCancel(t.Context()), url, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s, err := OpenWith(context.WithoutCancel(t.Context()), url, Options{Logger: slog.New(slog.DiscardHandler)})
 	assert.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	return s

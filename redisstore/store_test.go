@@ -3,7 +3,6 @@
 package redisstore_test
 
 import (
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -17,7 +16,7 @@ import (
 
 // silent is for tests that break connections on purpose.
 func silent() redisstore.Options {
-	return redisstore.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	return redisstore.Options{Logger: slog.New(slog.DiscardHandler)}
 }
 
 // opener opens an engine on a server, and closes it with the test.

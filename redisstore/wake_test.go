@@ -242,7 +242,7 @@ func TestIdleQueuesCostNothing(t *testing.T) {
 func commands(t *testing.T, server *redistest.Server) int {
 	t.Helper()
 	sum := 0
-	for _, line := range strings.Fields(server.Do(t, "INFO", "commandstats")) {
+	for line := range strings.FieldsSeq(server.Do(t, "INFO", "commandstats")) {
 		name, rest, ok := strings.Cut(line, ":calls=")
 		if !ok || name == "cmdstat_info" {
 			continue

@@ -23,7 +23,7 @@ func startProcess(dir, program string, args ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }() // the child has its own
 	p := &process{command: exec.Command(program, args...), log: log, done: make(chan struct{})}
 	p.command.Dir = dir
 	p.command.Stdout, p.command.Stderr = out, out

@@ -47,7 +47,8 @@ type Server struct {
 }
 
 // Start runs a server of the test's own, without persistence unless an option asks for it. The test
-// is skipped if there is no redis-server on the path, or fails where one is required.
+// is skipped in short mode or if there is no redis-server on the path, or fails where one is required
+// (CI=true or BIDE_REQUIRE_REDIS=1).
 func Start(t testing.TB, options ...Option) *Server {
 	t.Helper()
 	s := newServer(t, tempDir(t))
@@ -84,7 +85,7 @@ func Shared(t testing.TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.users == 0 {
-		dir, err := os.MkdirTemp("", "redistest")
+		dir, err := shortDir()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,21 +107,28 @@ func Shared(t testing.TB) *Server {
 // require skips or fails a test that cannot have a server.
 func require(t testing.TB) {
 	t.Helper()
+	required := os.Getenv("CI") == "true" || os.Getenv("BIDE_REQUIRE_REDIS") == "1"
+	if testing.Short() && !required {
+		t.Skip("short tests need no server")
+	}
 	for _, program := range []string{"redis-server", "redis-cli"} {
 		if _, err := exec.LookPath(program); err == nil {
 			continue
 		}
-		if os.Getenv("CI") == "true" || os.Getenv("BIDE_REQUIRE_REDIS") == "1" {
+		if required {
 			t.Fatalf("%s is not on the path: install it, on Debian with apt-get install redis", program)
 		}
 		t.Skipf("%s is not on the path", program)
 	}
 }
 
-// tempDir is a directory whose name is short enough for a socket.
+// shortDir makes a directory whose name is short enough for a socket.
+func shortDir() (string, error) { return os.MkdirTemp("", "redistest") }
+
+// tempDir is such a directory, removed with the test.
 func tempDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "redistest")
+	dir, err := shortDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +155,7 @@ func (s *Server) answers() bool {
 	if err != nil {
 		return false
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(time.Second))
 	if _, err := c.Write([]byte("PING\r\n")); err != nil {
 		return false
@@ -170,9 +178,12 @@ func (s *Server) Address() string { return s.address }
 // Kill ends the server at once, as a crash would. A second Kill does nothing.
 func (s *Server) Kill() { s.process.kill() }
 
-// Restart starts a killed server on what it left in its directory.
-func (s *Server) Restart(t testing.TB) {
+// Restart starts a killed server on what it left in its directory, with further options.
+func (s *Server) Restart(t testing.TB, options ...Option) {
 	t.Helper()
+	for _, o := range options {
+		o(s)
+	}
 	s.start(t)
 }
 
