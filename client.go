@@ -39,7 +39,7 @@ type ClientConfig struct {
 //
 // Single messages that are enqueued at the same time travel together, and so do settlements: what
 // arrives while a call of the engine is under way goes with the next, and a caller that is alone
-// waits for nothing.
+// waits for nothing. Those calls are repeated while the engine is unavailable, no others are.
 type Client struct {
 	engine storage.Engine
 	config ClientConfig

@@ -9,6 +9,7 @@ package bidetest
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,13 +33,16 @@ type Bubble struct {
 	settled  []Settled
 }
 
-// Run runs a test in a bubble. When the test has ended, also by t.Fatal, its consumers are drained;
+// Run runs a test in a bubble; what the client and the consumers log goes to the test's log. When the test has ended, also by t.Fatal, its consumers are drained;
 // what they leave behind fails it.
 func Run(t *testing.T, test func(t *testing.T, b *Bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &Bubble{Engine: memstore.New(memstore.Options{}), t: t, begun: time.Now()}
-		b.Client = bide.NewClient(b.Engine, bide.ClientConfig{Hooks: bide.Hooks{OnEnqueue: b.noteEnqueue}})
+		b.Client = bide.NewClient(b.Engine, bide.ClientConfig{
+			Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			Hooks:  bide.Hooks{OnEnqueue: b.noteEnqueue},
+		})
 		t.Cleanup(func() {
 			if err := b.Client.Close(context.WithoutCancel(t.Context())); err != nil {
 				t.Errorf("closing the client: %v", err)

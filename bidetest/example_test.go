@@ -65,5 +65,5 @@ func testTimeout(t *testing.T) {
 
 // A handler that is due after two days is tested in microseconds, with the instants of its retries.
 func Example() {
-	_ = []testing.InternalTest{{Name: "TestTimeout", F: testTimeout}}
+	_ = testing.InternalTest{Name: "TestTimeout", F: testTimeout} // in a test file: func TestTimeout
 }
