@@ -3,10 +3,6 @@
 package bide
 
 import (
-	"context"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -14,79 +10,6 @@ import (
 
 // claimBytes bounds what one claim brings.
 const claimBytes = 8 << 20
-
-// run is one run of a consumer.
-type run struct {
-	*Consumer
-	ctx     context.Context // the caller's
-	keeper  *keeper
-	sources []*source
-	began   time.Time
-	wake    chan struct{} // something changed that the loop looks at
-	contest []*source     // of dispatch, kept for its memory
-
-	claims      context.Context // outlives ctx until the drain is over
-	endClaims   context.CancelFunc
-	handlers    context.Context // what handlers' contexts are made of
-	endHandlers context.CancelCauseFunc
-	settles     context.Context
-	endSettles  context.CancelFunc
-
-	mu           sync.Mutex    // guards the sources and what follows
-	reserved     int           // handlers promised to claims under way
-	claiming     int           // claims under way
-	running      int           // handlers, stuck ones included
-	settling     int           // deliveries whose handler has returned and that are not settled
-	stuck        int           // handlers that ignore the end of their context
-	waitFailures int           // Waits that failed since the last one that worked
-	floor        float64       // charge at which a source begins that had nothing to do
-	quiet        chan struct{} // made by drain, closed when nothing but stuck handlers is left
-}
-
-func newRun(ctx context.Context, c *Consumer) *run {
-	r := &run{Consumer: c, ctx: ctx, began: time.Now(), wake: make(chan struct{}, 1)}
-	lasting := context.WithoutCancel(ctx)
-	r.claims, r.endClaims = context.WithCancel(lasting)
-	r.handlers, r.endHandlers = context.WithCancelCause(lasting)
-	r.settles, r.endSettles = context.WithCancel(lasting)
-	for _, name := range slices.Sorted(maps.Keys(c.routes)) {
-		weight := max(c.config.Queues[name], 1)
-		r.sources = append(r.sources, &source{name: name, weight: float64(weight), handler: c.routes[name], ready: true})
-	}
-	r.keeper = &keeper{
-		engine: c.client.engine,
-		lease:  c.config.Lease,
-		grace:  c.config.Grace,
-		hooks:  c.config.Hooks,
-		log:    c.log,
-		stuck:  r.replace,
-		wake:   make(chan struct{}, 1),
-		held:   map[storage.Receipt]*hold{},
-	}
-	return r
-}
-
-// loop starts claims until ctx ends.
-func (r *run) loop(ctx context.Context) {
-	w := waiting{run: r}
-	defer w.stop()
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for ctx.Err() == nil {
-		idle, at, next := r.dispatch(time.Now())
-		w.watch(ctx, idle, next)
-		var again <-chan time.Time
-		if !at.IsZero() {
-			timer.Reset(time.Until(at))
-			again = timer.C
-		}
-		select {
-		case <-ctx.Done():
-		case <-r.wake:
-		case <-again:
-		}
-	}
-}
 
 // claimPatience is how long handlers are kept for a queue whose claim has not come back. Without it
 // all that become free meanwhile would go to other queues.
@@ -207,21 +130,6 @@ func (r *run) claim(s *source, n int) {
 			h.expiry = replied.Add(at.Sub(got.Now))
 		}
 		go r.handle(h)
-	}
-}
-
-// changed tells the loop, and the drain if nothing is left. The caller holds r.mu.
-func (r *run) changed() {
-	if r.quiet == nil {
-		poke(r.wake)
-		return
-	}
-	if r.claiming == 0 && r.settling == 0 && r.running == r.stuck {
-		select {
-		case <-r.quiet:
-		default:
-			close(r.quiet)
-		}
 	}
 }
 
