@@ -148,7 +148,7 @@ func TestPanicsAndGoexitsAreRetried(t *testing.T) {
 		assert.NoError(t, stop())
 		assert.Equal(t, len(errs), 3)
 		p, ok := errors.AsType[*bide.PanicError](errs[0])
-		assert.True(t, ok && strings.Contains(string(p.Stack), "consumer_test.go"), errs[0])
+		assert.True(t, ok && strings.Contains(string(p.Stack), "outcome_test.go"), errs[0])
 		_, ok = errors.AsType[runtime.Error](errs[0])
 		assert.True(t, ok, errs[0])
 		assert.ErrorIs(t, errs[1], bide.ErrGoexit)
