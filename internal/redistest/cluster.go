@@ -102,5 +102,9 @@ func freePort(t testing.TB) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }

@@ -21,66 +21,64 @@ sweep()
 
 local reply, taken, size, stopped = { now, -1, -1 }, 0, 0, false
 
--- lease_run leases what it may of a run of places, given as members and scores, and returns
--- those that have expired; run.done says how many places are done with.
+-- lease_run leases what it may of a run of places, given as members and scores, and returns those
+-- that have expired; run.done says how many places are done with.
 local function lease_run(run, base)
-  local fields = {}
+  local fields, n = {}, 0
   for i = 1, #run, 2 do
     local id = string.sub(run[i], 7)
-    fields[#fields + 1] = id
-    fields[#fields + 1] = "\1" .. id
+    fields[i], fields[i + 1] = id, "\1" .. id
   end
   local got = call("HMGET", RECORDS, unpack(fields))
   local changes, leased, left, late = {}, {}, {}, {}
-  local till = number(now + lease)
+  local token, till, at = q[TOKEN], now + lease, #reply
+  local score = number(till)
   for i = 1, #run, 2 do
     local id, blob, was = fields[i], got[i], got[i + 1]
-    local r = blob and was and parse(id, blob, was)
-    local fits = blob and string.sub(blob, 2, 7) == string.sub(run[i], 1, 6) and not (r and r.leased)
-    if fits then -- a place without its record is damage, and goes
-      local expirein, dedup = unpick(">I6I6", blob, 20)
-      local due = tonumber(run[i + 1]) - base
-      if expirein > 0 and unpick(">I6", blob, 8) + expirein <= now then
-        late[#late + 1] = id -- beyond what the sweep did, R13
-      else
-        if bytes > 0 then
-          local keylen, headlen, headsize = unpick(">I2I4I4", blob, 36)
-          local n = #blob - BODY + 1 - keylen - headlen + headsize
-          if taken > 0 and size + n > bytes then
-            stopped = true
-            break
-          end
-          size = size + n
+    local seq, stored_seq, first, expirein, dedup, r, _ = (unpick(">I6", run[i]))
+    if blob then
+      _, stored_seq, first, _, expirein, dedup = unpick(">BI6I6I6I6I6", blob)
+      r = was and parse(id, blob, was)
+    end
+    if stored_seq ~= seq or r and r.leased then
+      -- a place without its record is damage, and goes
+    elseif expirein > 0 and first + expirein <= now then
+      late[#late + 1] = id -- beyond what the sweep did, R13
+    else
+      if bytes > 0 then
+        local keylen, headlen, headsize = unpick(">I2I4I4", blob, 36)
+        local more = #blob - BODY + 1 - keylen - headlen + headsize
+        if taken > 0 and size + more > bytes then
+          stopped = true
+          break
         end
-        taken = taken + 1
-        set(TOKEN, math.max(q[TOKEN] + 1, now * 1000))
-        local flags, seq, attempts, deliveries, reason = 1, unpick(">I6", run[i]), 0, 0, ""
-        if dedup > 0 then flags = 5 end
-        if r then
-          attempts, deliveries, reason = r.attempts, r.deliveries, r.reason
-          if r.successor then flags = flags + 2 end
-        end
-        local progress = pack(PROGRESS, flags, seq, due, attempts + 1, deliveries + 1, q[TOKEN], now + lease, #by)
-          .. by .. reason
-        changes[#changes + 1] = fields[i + 1]
-        changes[#changes + 1] = progress
-        leased[#leased + 1] = till
-        leased[#leased + 1] = run[i]
-        if expirein > 0 then left[#left + 1] = run[i] end
-        reply[#reply + 1] = id
-        reply[#reply + 1] = blob
-        reply[#reply + 1] = progress
+        size = size + more
       end
+      taken, token = taken + 1, math.max(token + 1, now * 1000)
+      local flags, attempts, deliveries, reason = dedup > 0 and 5 or 1, 1, 1, ""
+      if r then
+        attempts, deliveries, reason = r.attempts + 1, r.deliveries + 1, r.reason
+        if r.successor then flags = flags + 2 end
+      end
+      local progress = pack(PROGRESS, flags, seq, tonumber(run[i + 1]) - base, attempts, deliveries, token, till, #by)
+        .. by .. reason
+      changes[n + 1], changes[n + 2] = fields[i + 1], progress
+      leased[n + 1], leased[n + 2] = score, run[i]
+      n = n + 2
+      if expirein > 0 then left[#left + 1] = run[i] end
+      reply[at + 1], reply[at + 2], reply[at + 3] = id, blob, progress
+      at = at + 3
     end
     run.done = (i + 1) / 2
   end
   if #left > 0 then call("ZREM", EXPIRIES, unpack(left)) end
-  if #changes > 0 then
+  if n > 0 then
     call("HSET", RECORDS, unpack(changes))
     call("ZADD", LEASES, unpack(leased))
-    set(CLAIMED, q[CLAIMED] + #changes / 2)
+    set(TOKEN, token)
+    set(CLAIMED, q[CLAIMED] + n / 2)
     use(USE_LEASES)
-    if now + lease < ending then ending = now + lease end
+    if till < ending then ending = till end
   end
   return late
 end

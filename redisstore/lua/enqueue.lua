@@ -27,34 +27,37 @@ end
 if #ids > 0 and uses(USE_WINDOWS) then ends = call("ZMSCORE", WINDOWS, unpack(ids)) end
 
 -- Records that are new in every respect are stored together.
-local fields, scores, expiries, freed, touched = {}, {}, {}, {}, {}
+local fields, scores, expiries, freed, touched, used, stored_now = {}, {}, {}, {}, {}, {}, 0
 
 local function flush()
   if #fields > 0 then call("HSET", RECORDS, unpack(fields)) end
   if #scores > 0 then call("ZADD", PLACES, unpack(scores)) end
-  if #expiries > 0 then call("ZADD", EXPIRIES, unpack(expiries)) end
+  if #expiries > 0 then
+    call("ZADD", EXPIRIES, unpack(expiries))
+    use(USE_EXPIRIES)
+  end
   if #freed > 0 then call("ZREM", WINDOWS, unpack(freed)) end
   fields, scores, expiries, freed = {}, {}, {}, {}
 end
 
-local function store(r, i)
-  local m = member(r)
-  fields[#fields + 1] = r.id
-  fields[#fields + 1] = r.blob
-  scores[#scores + 1] = number(band(r.priority) + r.due)
-  scores[#scores + 1] = m
-  use(bit.lshift(1, r.priority))
-  if r.expirein > 0 then
-    expiries[#expiries + 1] = number(r.due + r.expirein)
+local last_place, last_score
+
+local function store(id, blob, priority, due, expirein, free)
+  local n, m, place = #fields, string.sub(blob, 2, 7) .. id, band(priority) + due
+  if place ~= last_place then last_place, last_score = place, number(place) end
+  fields[n + 1], fields[n + 2] = id, blob
+  scores[n + 1], scores[n + 2] = last_score, m
+  used[priority] = true
+  if expirein > 0 then
+    expiries[#expiries + 1] = number(due + expirein)
     expiries[#expiries + 1] = m
-    use(USE_EXPIRIES)
   end
-  if ends[i] or touched[r.id] then freed[#freed + 1] = r.id end
-  if r.due < soonest then soonest = r.due end
-  count(ENQUEUED)
-  if #fields >= CHUNK then flush() end
+  if free then freed[#freed + 1] = id end
+  if due < soonest then soonest = due end
+  stored_now = stored_now + 1
 end
 
+local seq = q[SEQ]
 local function enqueue(i, id, terms, rest)
   local priority, onlive, delayed, due, expirein = unpick(TERMS, terms)
   if delayed == 1 then due = now + due end
@@ -82,8 +85,8 @@ local function enqueue(i, id, terms, rest)
     return pack(RESULT, DUPLICATE, old.seq, old.due)
   end
 
-  set(SEQ, q[SEQ] + 1)
-  local seq, outcome = q[SEQ], STORED
+  seq = seq + 1
+  local outcome = STORED
   local blob = pack(">BI6I6I6", priority, seq, due, now) .. rest
   if old and old.leased then
     count(RERUNS)
@@ -97,7 +100,7 @@ local function enqueue(i, id, terms, rest)
     unplace(old)
     forget(old)
   end
-  store({ id = id, blob = blob, priority = priority, seq = seq, due = due, expirein = expirein }, i)
+  store(id, blob, priority, due, expirein, ends[i] or old)
   return pack(RESULT, outcome, seq, due)
 end
 
@@ -106,6 +109,9 @@ for i, id in ipairs(ids) do
   results[i] = enqueue(i, id, ARGV[3 * i], ARGV[3 * i + 1])
 end
 flush()
+set(SEQ, seq)
+set(ENQUEUED, q[ENQUEUED] + stored_now)
+for priority in pairs(used) do use(bit.lshift(1, priority)) end
 notify()
-save(q[SEQ] > 0)
+save(seq > 0)
 return { now, table.concat(results) }

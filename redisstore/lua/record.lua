@@ -16,7 +16,7 @@ local BAND = 8796093022208 -- 2^43 ms, the year 2248
 
 local function band(priority) return (9 - priority) * BAND end
 
-local function number(n) return string.format("%.0f", n) end
+local function number(n) return string.format("%d", n) end
 
 local function member(r) return pack(">I6", r.seq) .. r.id end
 

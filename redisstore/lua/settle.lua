@@ -16,9 +16,9 @@ sweep()
 local ids, progresses = {}, {}
 for i = 2, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
 for from = 1, #ids, CHUNK do
-  local fields = {}
-  for i = from, math.min(#ids, from + CHUNK - 1) do fields[#fields + 1] = "\1" .. ids[i] end
-  for i, p in ipairs(call("HMGET", RECORDS, unpack(fields))) do progresses[from + i - 1] = p end
+  local wanted = {}
+  for i = from, math.min(#ids, from + CHUNK - 1) do wanted[#wanted + 1] = "\1" .. ids[i] end
+  for i, p in ipairs(call("HMGET", RECORDS, unpack(wanted))) do progresses[from + i - 1] = p end
 end
 
 -- Plain acks leave together.
@@ -28,6 +28,7 @@ local function flush()
   if #members == 0 then return end
   call("ZREM", LEASES, unpack(members))
   call("HDEL", RECORDS, unpack(fields))
+  set(ACKED, q[ACKED] + #members)
   fields, members = {}, {}
 end
 
@@ -42,10 +43,9 @@ local function settle(id, progress, verdict, token, delay, reason)
   if flags % 2 == 0 or holds ~= token or till <= now then return "\0" end
 
   if verdict == ACK and flags == 1 then
-    count(ACKED)
-    members[#members + 1] = string.sub(progress, 2, 7) .. id
-    fields[#fields + 1] = id
-    fields[#fields + 1] = "\1" .. id
+    local n = #fields
+    members[n / 2 + 1] = string.sub(progress, 2, 7) .. id
+    fields[n + 1], fields[n + 2] = id, "\1" .. id
     return "\1"
   end
   local r = load(id)
