@@ -47,7 +47,7 @@ func New(o Options) *Store {
 		clock:   o.Clock,
 		closed:  make(chan struct{}),
 		queues:  map[string]*queue{},
-		notices: notices{pending: map[string]bool{}, waiters: map[*waiter]struct{}{}},
+		notices: notices{from: map[string]time.Time{}, waiters: map[*waiter]struct{}{}},
 	}
 }
 
@@ -154,9 +154,9 @@ func (s *Store) Claim(ctx context.Context, now time.Time, cl storage.Claim) (sto
 		return storage.Claimed{}, err
 	}
 	defer c.end()
-	delete(s.notices.pending, cl.Queue)
 	claimed := c.claim(cl)
 	c.sooner = false // what the sweep made claimable, this claim has seen
+	s.notices.claimed(cl.Queue, claimed.Next)
 	return claimed, nil
 }
 

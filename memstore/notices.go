@@ -13,18 +13,18 @@ import (
 
 // notices tell waiting calls which queues have something for them.
 type notices struct {
-	pending map[string]bool // queues with a notice since their last claim
+	from    map[string]time.Time // when a queue is worth a claim: since a notice, or as its latest claim said; absent if never
 	waiters map[*waiter]struct{}
 }
 
 type waiter struct {
 	queues []string
-	woken  chan struct{} // gets one value with the first notice
+	woken  chan struct{} // closed by the first notice
 }
 
 // send notes that a queue has something and wakes all that wait for it.
 func (n *notices) send(queue string) (woken int64) {
-	n.pending[queue] = true
+	n.from[queue] = time.Time{}
 	for w := range n.waiters {
 		if slices.Contains(w.queues, queue) {
 			close(w.woken)
@@ -35,15 +35,32 @@ func (n *notices) send(queue string) (woken int64) {
 	return woken
 }
 
-// ready returns those of the queues that have a notice.
-func (n *notices) ready(queues []string) []string {
-	var ready []string
+// claimed notes what a claim said is next, for those who wait with what an earlier claim said.
+func (n *notices) claimed(queue string, next time.Duration) {
+	switch next {
+	case 0:
+		n.send(queue)
+	case storage.Forever:
+		delete(n.from, queue)
+	default:
+		n.from[queue] = time.Now().Add(next)
+	}
+}
+
+// ready returns those of the queues that are worth a claim, and when the first of the others is.
+func (n *notices) ready(queues []string) (ready []string, first time.Time) {
+	now := time.Now()
 	for _, q := range queues {
-		if n.pending[q] {
+		at, ok := n.from[q]
+		switch {
+		case !ok:
+		case !at.After(now):
 			ready = append(ready, q)
+		case first.IsZero() || at.Before(first):
+			first = at
 		}
 	}
-	return ready
+	return ready, first
 }
 
 // Wait implements [storage.Engine]. R8
@@ -58,13 +75,17 @@ func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]s
 	}
 	w := &waiter{queues: queues, woken: make(chan struct{})}
 	s.mu.Lock()
-	if ready := s.notices.ready(queues); len(ready) > 0 {
+	ready, first := s.notices.ready(queues)
+	if len(ready) > 0 {
 		s.mu.Unlock()
 		return ready, nil
 	}
 	s.notices.waiters[w] = struct{}{}
 	s.mu.Unlock()
 
+	if !first.IsZero() {
+		d = min(d, time.Until(first))
+	}
 	var timeout <-chan time.Time
 	if d != storage.Forever {
 		t := time.NewTimer(max(d, 0))
@@ -86,5 +107,6 @@ func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]s
 	if err != nil {
 		return nil, err
 	}
-	return s.notices.ready(queues), nil
+	ready, _ = s.notices.ready(queues)
+	return ready, nil
 }

@@ -29,7 +29,8 @@ type Engine interface {
 	// when their leases end. R2 R3 R4
 	Claim(ctx context.Context, now time.Time, c Claim) (Claimed, error)
 
-	// Extend makes the leases end at now plus lease and reports those that were lost before. R5
+	// Extend makes the leases end at now plus lease and reports those that were lost before.
+	// Receipts of several queues may be mixed, as in Settle. R5
 	Extend(ctx context.Context, now time.Time, lease time.Duration, rs []Receipt) (lost []Receipt, err error)
 
 	// Settle ends leases. It reports those that were lost before; the others are settled. Receipts
@@ -42,8 +43,9 @@ type Engine interface {
 	// having done it (an Enqueue, a Settle, a Resume by anybody), and returns those queues; or until
 	// d has passed, and returns none. A notice since the last Claim on a queue through this Engine
 	// returns at once, so that nothing is missed between Claim and Wait. The caller passes the least
-	// Next of its queues as d; [Forever] waits without end. Any number of Waits may run; all that
-	// wait for a queue are woken together. R8
+	// Next of its queues as d; [Forever] waits without end. Any number of Waits may run, also by
+	// callers that claim from the same queues: a Wait returns a queue as well when the Next that
+	// somebody else's later Claim on it through this Engine answered has passed. R8
 	Wait(ctx context.Context, queues []string, d time.Duration) (ready []string, err error)
 
 	Admin

@@ -18,6 +18,7 @@ var waitRules = []rule{
 	{name: "R08TimePasses", test: r08TimePasses},
 	{name: "R08Cancelled", test: r08Cancelled},
 	{name: "R08SoonerDue", test: r08SoonerDue},
+	{name: "R08TwoClaimers", test: r08TwoClaimers},
 }
 
 // patience is how long a wait may take before the test calls it asleep. It bounds a failure, not a
@@ -159,6 +160,21 @@ func r08SoonerDue(t *testing.T, h *harness) {
 	h.awake("a sooner due time")
 	<-done
 	assert.True(t, h.claimNone().Next <= time.Minute)
+}
+
+// R8: a claim of one caller does not take away what another one of the same engine waits for.
+func r08TwoClaimers(t *testing.T, h *harness) {
+	h.now = time.Time{}
+	h.claimNone() // the other caller's, which is told that there will be nothing
+	h.enqueue(storage.Record{ID: "a"}, storage.Record{ID: "b"})
+	assert.Equal(t, h.claim(1, time.Hour).Next, 0)
+	h.awake("more was left behind")
+	h.must(h.settle(h.claimOne(time.Hour), storage.Ack, 0, ""))
+
+	h.enqueue(storage.Record{ID: "c", Delay: unit})
+	assert.True(t, h.claimNone().Next <= unit)
+	h.awake("a due time that another claim was told")
+	h.claimOne(time.Minute)
 }
 
 // closed: Close ends what is under way, and every later call says ErrClosed.
