@@ -53,10 +53,11 @@ func TestReadmePrograms(t *testing.T) {
 // Links of the documents lead to files.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	documents := documents(t)
 	assert.True(t, len(documents) > 5, "documents:", documents)
 	for _, document := range documents {
-		for _, m := range link.FindAllStringSubmatch(read(t, document), -1) {
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, document), ""), -1) {
 			target := filepath.Join(root, filepath.Dir(document), m[1])
 			_, err := os.Stat(target)
 			assert.NoError(t, err, document, "links to", m[1])
