@@ -53,7 +53,7 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 		}
 		for p := range c.waiting {
 			b := &c.waiting[p]
-			if err := c.head(b, waitingPrefix(nil, c.name, p)); err != nil {
+			if err := c.head(b, waitingPrefix(c.name, p)); err != nil {
 				return err
 			}
 			if due := instant(b.low.at); !b.empty && (st.NextDue.IsZero() || due.Before(st.NextDue)) {
@@ -86,7 +86,7 @@ func (c *call) turn() error {
 			if b.exact && b.empty || from.at >= high {
 				continue
 			}
-			err := c.t.scan(waitingKey(nil, c.name, p, from), waitingKey(nil, c.name, p, place{high, 0}),
+			err := c.t.scan(waitingKey(c.name, p, from), waitingKey(c.name, p, place{high, 0}),
 				func(*pebble.Iterator) (bool, error) {
 					n += by
 					return true, nil

@@ -3,6 +3,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -86,11 +87,11 @@ func (c *call) sweep() error {
 }
 
 // head finds the first place of a set if it is not known.
-func (c *call) head(b *bound, prefix []byte) error {
+func (c *call) head(b *bound, all []byte) error {
 	if b.exact {
 		return nil
 	}
-	it, err := c.t.iter(appendNumber(appendNumber(append([]byte(nil), prefix...), b.low.at), b.low.seq), after(prefix))
+	it, err := c.t.iter(appendPlace(bytes.Clone(all), b.low), after(all))
 	if err != nil {
 		return err
 	}
@@ -111,15 +112,15 @@ func (c *call) head(b *bound, prefix []byte) error {
 
 func (c *call) sweepExpiries() error {
 	for budget := storage.Sweep; budget > 0; {
-		prefix := appendPrefix(nil, kindExpiry, c.name)
-		if err := c.head(&c.expiring, prefix); err != nil {
+		all := prefix(kindExpiry, c.name)
+		if err := c.head(&c.expiring, all); err != nil {
 			return err
 		}
 		if c.expiring.empty || c.expiring.low.at > c.now {
 			return nil
 		}
 		var due []place
-		err := c.t.scan(placeKey(nil, kindExpiry, c.name, c.expiring.low), placeKey(nil, kindExpiry, c.name, place{c.now + 1, 0}),
+		err := c.t.scan(placeKey(kindExpiry, c.name, c.expiring.low), placeKey(kindExpiry, c.name, place{c.now + 1, 0}),
 			func(it *pebble.Iterator) (bool, error) {
 				p, err := parsePlace(it.Key())
 				due = append(due, p)
@@ -150,7 +151,7 @@ func (c *call) expireAt(p place) (started bool, err error) {
 		return false, err
 	}
 	if r == nil || r.state != storage.Ready || r.expires() != p.at { // a place without a record
-		c.t.del(placeKey(nil, kindExpiry, c.name, p))
+		c.t.del(placeKey(kindExpiry, c.name, p))
 		c.expiring.remove(p)
 		return false, nil
 	}
@@ -162,15 +163,15 @@ func (c *call) sweepWindows() error {
 	if c.windows == 0 || c.ending.exact && (c.ending.empty || c.ending.low.at > c.now) {
 		return nil
 	}
-	prefix := appendPrefix(nil, kindEnding, c.name)
+	all := prefix(kindEnding, c.name)
 	type window struct {
 		id  string
 		end int64
 	}
 	var over []window
 	first, found := place{}, false
-	err := c.t.scan(appendNumber(prefix, c.ending.low.at), after(prefix), func(it *pebble.Iterator) (bool, error) {
-		end, id, err := parseEnding(it.Key()[len(prefix):])
+	err := c.t.scan(appendNumber(all, c.ending.low.at), after(all), func(it *pebble.Iterator) (bool, error) {
+		end, id, err := parseEnding(it.Key()[len(all):])
 		if err != nil || end > c.now || len(over) == storage.Sweep {
 			first, found = place{at: end}, true
 			return false, err

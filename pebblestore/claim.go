@@ -20,11 +20,13 @@ func (s *Store) Claim(ctx context.Context, now time.Time, cl storage.Claim) (sto
 	}
 	var claimed storage.Claimed
 	err := s.on(ctx, "claim", cl.Queue, now, func(c *call) error {
-		s.notices.clear(cl.Queue)
 		k := claim{call: c, Claim: cl, out: storage.Claimed{Now: instant(c.now)}}
 		err := k.run()
 		claimed = k.out
 		c.sooner = false // what the sweep made claimable, this claim has seen
+		if err == nil {
+			s.notices.claimed(cl.Queue, claimed.Next)
+		}
 		return err
 	})
 	if err != nil {
@@ -74,14 +76,12 @@ func (k *claim) run() error {
 // next finds out when to come back.
 func (k *claim) next() error {
 	for p := range k.waiting {
-		if err := k.head(&k.waiting[p], waitingPrefix(nil, k.name, p)); err != nil {
+		if err := k.head(&k.waiting[p], waitingPrefix(k.name, p)); err != nil {
 			return err
 		}
 	}
-	switch at, _ := k.nextAt(); {
-	case at == math.MaxInt64:
-		k.out.Next = storage.Forever
-	default:
+	k.out.Next = storage.Forever
+	if at, _ := k.nextAt(); at != math.MaxInt64 {
 		k.out.Next = time.Duration(max(0, at-k.now)) * time.Millisecond
 	}
 	return nil
@@ -94,13 +94,13 @@ func (k *claim) scan(priority int) (full, again bool, err error) {
 	if b.exact && (b.empty || b.low.at > k.now) {
 		return false, false, nil
 	}
-	prefix := waitingPrefix(nil, k.name, priority)
-	places, err := k.t.iter(waitingKey(nil, k.name, priority, b.low), after(prefix))
+	all := waitingPrefix(k.name, priority)
+	places, err := k.t.iter(waitingKey(k.name, priority, b.low), after(all))
 	if err != nil {
 		return false, false, err
 	}
 	defer func() { err = errors.Join(err, places.Close()) }()
-	from := appendPrefix(nil, kindRecord, k.name)
+	from := prefix(kindRecord, k.name)
 	if k.records, err = k.t.iter(from, after(from)); err != nil {
 		return false, false, err
 	}
@@ -160,7 +160,7 @@ func (k *claim) take(priority int, p place, stateful bool) (full, started bool, 
 
 // read reads a waiting record, nil if there is none. The payload is valid until the next read.
 func (k *claim) read(seq int64, stateful bool) (*record, []byte, error) {
-	if !k.records.SeekGE(seqKey(nil, kindRecord, k.name, seq)) {
+	if !k.records.SeekGE(seqKey(kindRecord, k.name, seq)) {
 		return nil, nil, diskError(k.records.Error())
 	}
 	if n, err := number(k.records.Key()); err != nil || n != seq {
@@ -185,14 +185,14 @@ func (k *claim) lease(r *record) {
 	k.total.Claimed++
 	k.pass(r)
 	if r.stateful {
-		k.t.del(seqKey(nil, kindState, k.name, r.seq))
+		k.t.del(seqKey(kindState, k.name, r.seq))
 		r.stateful = false
 	}
 	k.token = max(k.token+1, k.now*1000)
 	r.attempts++
 	r.deliveries++
 	r.state, r.token, r.until, r.by = storage.Leased, k.token, k.now+millis(k.Lease), k.By
-	k.t.set(seqKey(nil, kindLease, k.name, r.seq), appendState(nil, r))
+	k.t.set(seqKey(kindLease, k.name, r.seq), encodeState(r))
 	k.leases.add(r)
 	k.tally(r, storage.Leased, 1)
 }

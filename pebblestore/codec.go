@@ -126,9 +126,9 @@ func decodeRecord(value []byte) (*record, []byte, error) {
 	return r, d.rest, d.err
 }
 
-// appendState encodes S and L: what became of the record since.
-func appendState(dst []byte, r *record) []byte {
-	dst = append(dst, valueFormat, byte(r.state))
+// encodeState encodes S and L: what became of the record since.
+func encodeState(r *record) []byte {
+	dst := append(make([]byte, 0, 48+len(r.reason)+len(r.by)), valueFormat, byte(r.state))
 	dst = appendInt(dst, r.due)
 	dst = appendInt(dst, int64(r.attempts))
 	dst = appendInt(dst, int64(r.deliveries))
@@ -141,6 +141,7 @@ func appendState(dst []byte, r *record) []byte {
 		dst = appendString(dst, r.by)
 	case storage.Dead:
 		dst = appendInt(dst, r.finished)
+	default:
 	}
 	return dst
 }

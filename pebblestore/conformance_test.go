@@ -13,7 +13,7 @@ import (
 )
 
 func TestConformanceInMemory(t *testing.T) {
-	storagetest.Run(t, func(t *testing.T) storage.Engine { return openTest(t, "dir", Options{}, vfs.NewMem()) })
+	storagetest.Run(t, func(t *testing.T) storage.Engine { return openTest(t, Options{}, vfs.NewMem()) })
 }
 
 func TestConformanceOnDisk(t *testing.T) {
@@ -26,9 +26,9 @@ func TestConformanceOnDisk(t *testing.T) {
 }
 
 // openTest opens a store and closes it when the test ends.
-func openTest(t testing.TB, dir string, o Options, disk vfs.FS) *Store {
+func openTest(t testing.TB, o Options, disk vfs.FS) *Store {
 	t.Helper()
-	s, err := open(dir, o, disk)
+	s, err := open("dir", o, disk)
 	assert.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	return s

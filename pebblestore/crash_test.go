@@ -4,7 +4,6 @@ package pebblestore
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -21,7 +20,7 @@ import (
 
 const crashSteps = 60
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 // R9: after a crash between any two steps of a program, what the calls before it reported is there,
 // no more, no less, and in order.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,10 +68,8 @@ func inspect(disk vfs.FS, dir string) (fresh bool, err error) {
 	if err != nil {
 		return false, diskError(err)
 	}
-	for _, name := range names {
-		if name == formatFile {
-			return false, checkFormat(disk, dir)
-		}
+	if slices.Contains(names, formatFile) {
+		return false, checkFormat(disk, dir)
 	}
 	for _, name := range names {
 		if name != formatTemp && name != lockFile { // left by a crash before the directory was ours

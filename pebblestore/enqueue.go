@@ -71,14 +71,9 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, queue string, recs [
 
 // enqueue stores one record. R1
 func (c *call) enqueue(o *offer) (storage.EnqueueResult, error) {
-	result := storage.EnqueueResult{Outcome: storage.Refused, Now: instant(c.now), Err: o.err}
-	if o.err != nil {
-		return result, nil
-	}
 	r := o.record
-	c.resolve(o)
-	if r.expired(c.now) {
-		result.Err = fmt.Errorf("%q: %w", r.id, storage.ErrExpired)
+	result := storage.EnqueueResult{Outcome: storage.Refused, Now: instant(c.now), Err: c.resolve(o)}
+	if result.Err != nil {
 		return result, nil
 	}
 	old, err := c.find(r.id)
@@ -125,8 +120,11 @@ func (c *call) enqueue(o *offer) (storage.EnqueueResult, error) {
 	return result, nil
 }
 
-// resolve fills in what depends on the instant of the call.
-func (c *call) resolve(o *offer) {
+// resolve fills in what depends on the instant of the call. Its error says why the record is refused.
+func (c *call) resolve(o *offer) error {
+	if o.err != nil {
+		return o.err
+	}
 	r := o.record
 	r.due = c.now + o.delay
 	if o.dueSet {
@@ -136,6 +134,10 @@ func (c *call) resolve(o *offer) {
 	if r.expireIn == 0 {
 		r.expireIn = millis(c.config.ExpireIn)
 	}
+	if r.expired(c.now) {
+		return fmt.Errorf("%q: %w", r.id, storage.ErrExpired)
+	}
+	return nil
 }
 
 // follow attaches a successor to a leased record, in place of the one it may have.
@@ -143,6 +145,6 @@ func (c *call) follow(r *record, next draft) {
 	c.store(kindSuccessor, r.seq, next.record, next.payload)
 	if !r.successor {
 		r.successor = true
-		c.t.set(seqKey(nil, kindLease, c.name, r.seq), appendState(nil, r))
+		c.t.set(seqKey(kindLease, c.name, r.seq), encodeState(r))
 	}
 }

@@ -104,7 +104,7 @@ func TestWriteFaults(t *testing.T) {
 // A read that fails makes its call fail, and no other.
 func TestReadFaults(t *testing.T) {
 	f := newFault(errorfs.OpIsRead, errorfs.ErrInjected)
-	store := openTest(t, "dir", Options{Logger: quiet}, errorfs.Wrap(vfs.NewMem(), f))
+	store := openTest(t, Options{Logger: quiet}, errorfs.Wrap(vfs.NewMem(), f))
 	for n := range 3 {
 		_, err := store.Enqueue(t.Context(), time.Time{}, "q", []storage.Record{{ID: fmt.Sprint(n), Body: make([]byte, 5000)}})
 		assert.NoError(t, err)
@@ -142,7 +142,7 @@ func TestOpenFaults(t *testing.T) {
 		_ = store.Close()
 	}
 	assert.True(t, opened > 0 && opened < 60, opened)
-	store = openTest(t, "dir", Options{}, disk)
+	store = openTest(t, Options{}, disk)
 	_, err = store.Get(t.Context(), time.Time{}, "q", "a")
 	assert.NoError(t, err)
 }

@@ -15,7 +15,7 @@ import (
 func (c *call) load(seq int64, full bool) (*record, []byte, error) {
 	var r *record
 	var payload []byte
-	_, err := c.t.get(c.queue, "", seqKey(nil, kindRecord, c.name, seq), func(value []byte) (err error) {
+	_, err := c.t.get(c.queue, "", seqKey(kindRecord, c.name, seq), func(value []byte) (err error) {
 		var p []byte
 		if r, p, err = decodeRecord(value); err == nil && full {
 			payload = append([]byte(nil), p...)
@@ -36,7 +36,7 @@ func (c *call) load(seq int64, full bool) (*record, []byte, error) {
 
 // loadState completes a record that is not leased.
 func (c *call) loadState(r *record) error {
-	found, err := c.t.get(c.queue, "", seqKey(nil, kindState, c.name, r.seq), func(value []byte) error {
+	found, err := c.t.get(c.queue, "", seqKey(kindState, c.name, r.seq), func(value []byte) error {
 		return decodeState(value, r)
 	})
 	r.stateful = found
@@ -75,7 +75,7 @@ func (c *call) find(id string) (*record, error) {
 // waitingByID returns the waiting record of an id, whatever time has done to it, nil if there is none.
 func (c *call) waitingByID(id string) (*record, error) {
 	var seq int64
-	found, err := c.t.get(c.queue, id, idKey(nil, kindID, c.name, id), func(value []byte) (err error) {
+	found, err := c.t.get(c.queue, id, idKey(kindID, c.name, id), func(value []byte) (err error) {
 		seq, err = number(value)
 		return err
 	})
@@ -108,8 +108,8 @@ func (c *call) byID(id string) (*record, error) {
 // dead returns the dead records of an id, in order of sequence.
 func (c *call) dead(id string) ([]*record, error) {
 	var seqs []int64
-	prefix := finishedPrefix(nil, c.name, id)
-	err := c.t.scan(prefix, after(prefix), func(it *pebble.Iterator) (bool, error) {
+	all := finishedPrefix(c.name, id)
+	err := c.t.scan(all, after(all), func(it *pebble.Iterator) (bool, error) {
 		seq, err := number(it.Key())
 		seqs = append(seqs, seq)
 		return true, err

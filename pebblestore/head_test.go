@@ -16,13 +16,13 @@ import (
 // A claim does not look at the remains of what was claimed before it, and they do not pile up.
 func TestHeadStaysClean(t *testing.T) {
 	const total = 30_000
-	store := openTest(t, "dir", Options{Relaxed: true}, vfs.NewMem())
+	store := openTest(t, Options{Relaxed: true}, vfs.NewMem())
 	fill(t, store, total)
 	drain(t, store, total)
 	places := 0
 	err := store.do(t.Context(), func(x *txn) error {
-		prefix := waitingPrefix(nil, "drain", 0)
-		return x.scan(prefix, after(prefix), func(*pebble.Iterator) (bool, error) {
+		all := waitingPrefix("drain", 0)
+		return x.scan(all, after(all), func(*pebble.Iterator) (bool, error) {
 			places++
 			return true, nil
 		})
@@ -63,7 +63,7 @@ func TestBeforeTheBound(t *testing.T) {
 	assert.Equal(t, claim(), []string{"f", "d", "e"})
 	enqueue("g", "h")
 	assert.NoError(t, store.Close()) // what is remembered of the bound is on disk
-	store = openTest(t, "dir", Options{}, disk)
+	store = openTest(t, Options{}, disk)
 	enqueue("i")
 	assert.Equal(t, claim(), []string{"g", "i", "h"})
 	assert.Equal(t, claim(), nil)

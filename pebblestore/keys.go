@@ -3,6 +3,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -33,51 +34,48 @@ func (p place) less(o place) bool { return p.at < o.at || p.at == o.at && p.seq 
 // next is the least place after p.
 func (p place) next() place { return place{p.at, p.seq + 1} }
 
-// appendPrefix appends what all keys of one kind in one queue begin with.
-func appendPrefix(dst []byte, kind byte, queue string) []byte {
-	dst = append(dst, kind)
-	dst = append(dst, queue...)
-	return append(dst, 0)
+// prefix is what all keys of one kind in one queue begin with. It has room for what follows.
+func prefix(kind byte, queue string) []byte {
+	b := make([]byte, 0, len(queue)+32)
+	b = append(b, kind)
+	b = append(b, queue...)
+	return append(b, 0)
 }
 
 // appendNumber appends a number that is not negative, so that byte order is numeric order.
 func appendNumber(dst []byte, n int64) []byte { return binary.BigEndian.AppendUint64(dst, uint64(n)) }
 
-func seqKey(dst []byte, kind byte, queue string, seq int64) []byte {
-	return appendNumber(appendPrefix(dst, kind, queue), seq)
+func appendPlace(dst []byte, p place) []byte { return appendNumber(appendNumber(dst, p.at), p.seq) }
+
+func seqKey(kind byte, queue string, seq int64) []byte {
+	return appendNumber(prefix(kind, queue), seq)
 }
 
-func placeKey(dst []byte, kind byte, queue string, p place) []byte {
-	return appendNumber(appendNumber(appendPrefix(dst, kind, queue), p.at), p.seq)
+func placeKey(kind byte, queue string, p place) []byte { return appendPlace(prefix(kind, queue), p) }
+
+func waitingPrefix(queue string, priority int) []byte {
+	return append(prefix(kindWaiting, queue), byte(storage.MaxPriority-priority))
 }
 
-func waitingPrefix(dst []byte, queue string, priority int) []byte {
-	return append(appendPrefix(dst, kindWaiting, queue), byte(storage.MaxPriority-priority))
+func waitingKey(queue string, priority int, p place) []byte {
+	return appendPlace(waitingPrefix(queue, priority), p)
 }
 
-func waitingKey(dst []byte, queue string, priority int, p place) []byte {
-	return appendNumber(appendNumber(waitingPrefix(dst, queue, priority), p.at), p.seq)
+func idKey(kind byte, queue, id string) []byte { return append(prefix(kind, queue), id...) }
+
+func finishedPrefix(queue, id string) []byte { return append(idKey(kindFinished, queue, id), 0) }
+
+func finishedKey(queue, id string, seq int64) []byte {
+	return appendNumber(finishedPrefix(queue, id), seq)
 }
 
-func idKey(dst []byte, kind byte, queue, id string) []byte {
-	return append(appendPrefix(dst, kind, queue), id...)
-}
-
-func finishedPrefix(dst []byte, queue, id string) []byte {
-	return append(idKey(dst, kindFinished, queue, id), 0)
-}
-
-func finishedKey(dst []byte, queue, id string, seq int64) []byte {
-	return appendNumber(finishedPrefix(dst, queue, id), seq)
-}
-
-func endingKey(dst []byte, queue, id string, end int64) []byte {
-	return append(appendNumber(appendPrefix(dst, kindEnding, queue), end), id...)
+func endingKey(queue, id string, end int64) []byte {
+	return append(appendNumber(prefix(kindEnding, queue), end), id...)
 }
 
 // after returns the least key above all that begin with prefix.
 func after(prefix []byte) []byte {
-	end := append([]byte(nil), prefix...)
+	end := bytes.Clone(prefix)
 	end[len(end)-1]++ // prefixes end in zero, a priority or an ASCII letter
 	return end
 }
@@ -113,14 +111,10 @@ func parseEnding(rest []byte) (end int64, id string, err error) {
 	return end, string(rest[8:]), err
 }
 
-// parseFinished reads the id and the sequence from what follows the prefix of a key.
-func parseFinished(rest []byte) (id string, seq int64, err error) {
-	seq, err = number(rest)
-	if err == nil && (len(rest) < 10 || rest[len(rest)-9] != 0) {
-		err = fmt.Errorf("%w: finished key without id", storage.ErrFormat)
+// parseFinished reads the id from what follows the prefix of a key.
+func parseFinished(rest []byte) (id string, err error) {
+	if len(rest) < 10 || rest[len(rest)-9] != 0 {
+		return "", fmt.Errorf("%w: finished key without id", storage.ErrFormat)
 	}
-	if err != nil {
-		return "", 0, err
-	}
-	return string(rest[:len(rest)-9]), seq, nil
+	return string(rest[:len(rest)-9]), nil
 }

@@ -145,7 +145,7 @@ func (c *call) redrive(d draft) error {
 	d.attempts, d.deliveries = 0, 0
 	d.state, d.stateful = storage.Ready, false
 	c.store(kindRecord, d.seq, d.record, d.payload)
-	c.t.set(idKey(nil, kindID, c.name, d.id), appendNumber(nil, d.seq))
+	c.t.set(idKey(kindID, c.name, d.id), appendNumber(nil, d.seq))
 	if d.reason != "" {
 		c.remember(d.record)
 	}
@@ -158,8 +158,8 @@ func (c *call) forget(r *record) {
 	c.mark()
 	c.t.touch(c.queue, r.id)
 	c.tally(r, storage.Dead, -1)
-	c.t.del(placeKey(nil, kindDead, c.name, r.at()))
-	c.t.del(finishedKey(nil, c.name, r.id, r.seq))
-	c.t.del(seqKey(nil, kindRecord, c.name, r.seq))
-	c.t.del(seqKey(nil, kindState, c.name, r.seq))
+	c.t.del(placeKey(kindDead, c.name, r.at()))
+	c.t.del(finishedKey(c.name, r.id, r.seq))
+	c.t.del(seqKey(kindRecord, c.name, r.seq))
+	c.t.del(seqKey(kindState, c.name, r.seq))
 }

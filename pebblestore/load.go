@@ -19,7 +19,7 @@ func (t *txn) queue(name string) (*queue, error) {
 		return q, nil
 	}
 	q := newQueue(name)
-	value, closer, err := t.store.db.Get(appendPrefix(nil, kindQueue, name))
+	value, closer, err := t.store.db.Get(prefix(kindQueue, name))
 	switch {
 	case err == nil:
 		q.exists = true
@@ -56,8 +56,8 @@ func (t *txn) queue(name string) (*queue, error) {
 // no sequence may be used twice.
 func (t *txn) loadSeq(q *queue) error {
 	for _, kind := range [...]byte{kindRecord, kindSuccessor} {
-		prefix := appendPrefix(nil, kind, q.name)
-		it, err := t.iter(prefix, after(prefix))
+		all := prefix(kind, q.name)
+		it, err := t.iter(all, after(all))
 		if err != nil {
 			return err
 		}
@@ -94,16 +94,16 @@ func (q *queue) restore(seq int64) {
 }
 
 func (t *txn) countWindows(q *queue) error {
-	prefix := appendPrefix(nil, kindWindow, q.name)
-	return t.scan(prefix, after(prefix), func(*pebble.Iterator) (bool, error) {
+	all := prefix(kindWindow, q.name)
+	return t.scan(all, after(all), func(*pebble.Iterator) (bool, error) {
 		q.windows++
 		return true, nil
 	})
 }
 
 func (t *txn) loadLeases(q *queue) error {
-	prefix := appendPrefix(nil, kindLease, q.name)
-	return t.scan(prefix, after(prefix), func(it *pebble.Iterator) (bool, error) {
+	all := prefix(kindLease, q.name)
+	return t.scan(all, after(all), func(it *pebble.Iterator) (bool, error) {
 		seq, err := number(it.Key())
 		if err != nil {
 			return false, err
@@ -123,7 +123,7 @@ func (t *txn) loadLeases(q *queue) error {
 // leased puts a leased record together, nil if there is a lease without a record.
 func (t *txn) leased(q *queue, seq int64, lease []byte) (*record, error) {
 	var r *record
-	_, err := t.get(q, "", seqKey(nil, kindRecord, q.name, seq), func(value []byte) (err error) {
+	_, err := t.get(q, "", seqKey(kindRecord, q.name, seq), func(value []byte) (err error) {
 		r, _, err = decodeRecord(value)
 		return err
 	})

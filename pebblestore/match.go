@@ -82,6 +82,7 @@ func (c *call) span(f storage.Filter) (low, high place) {
 		raise(place{at: c.now + 1})
 	case storage.Ready:
 		lower(place{at: c.now + 1})
+	default:
 	}
 	if !f.From.IsZero() {
 		raise(place{at: storage.DueMilli(f.From)})
@@ -116,14 +117,14 @@ func (c *call) walk(f storage.Filter, low, high place, do func(r *record) (bool,
 	case f.State == storage.Leased, f.ID != "":
 		return c.walkFew(f, low, high, do)
 	case f.State == storage.Dead:
-		return c.walkPlaces([]order{{prefix: appendPrefix(nil, kindDead, c.name)}}, f.Desc, low, high, storage.Dead, do)
+		return c.walkPlaces([]order{{prefix: prefix(kindDead, c.name)}}, f.Desc, low, high, storage.Dead, do)
 	case f.State == storage.Done:
 		return nil
 	}
 	var orders []order
 	for p := range c.waiting {
 		if b := &c.waiting[p]; !b.exact || !b.empty {
-			orders = append(orders, order{waitingPrefix(nil, c.name, p), b.low})
+			orders = append(orders, order{waitingPrefix(c.name, p), b.low})
 		}
 	}
 	return c.walkPlaces(orders, f.Desc, low, high, storage.Ready, do)
@@ -173,7 +174,7 @@ type order struct {
 }
 
 func (o order) key(p place) []byte {
-	return appendNumber(appendNumber(slices.Clone(o.prefix), p.at), p.seq)
+	return appendPlace(slices.Clone(o.prefix), p)
 }
 
 // walkPlaces merges several orders.

@@ -4,6 +4,7 @@ package pebblestore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // so nobody outside of it has to be told.
 type notices struct {
 	mu      sync.Mutex
-	pending map[string]bool                 // queues with a notice since their last claim
+	from    map[string]time.Time            // when a queue is worth a claim: since a notice, or as its latest claim said; absent if never
 	waiters map[string]map[*waiter]struct{} // by queue
 }
 
@@ -24,14 +25,14 @@ type waiter struct {
 }
 
 func newNotices() notices {
-	return notices{pending: map[string]bool{}, waiters: map[string]map[*waiter]struct{}{}}
+	return notices{from: map[string]time.Time{}, waiters: map[string]map[*waiter]struct{}{}}
 }
 
 // send notes that a queue has something and wakes all that wait for it.
 func (n *notices) send(queue string) (woken int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.pending[queue] = true
+	n.from[queue] = time.Time{}
 	for w := range n.waiters[queue] {
 		n.leave(w)
 		close(w.woken)
@@ -40,11 +41,18 @@ func (n *notices) send(queue string) (woken int64) {
 	return woken
 }
 
-// clear forgets the notice of a queue, because somebody looks at it.
-func (n *notices) clear(queue string) {
+// claimed notes what a claim said is next, for those who wait with what an earlier claim said.
+func (n *notices) claimed(queue string, next time.Duration) {
+	if next == 0 {
+		n.send(queue)
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.pending, queue)
+	delete(n.from, queue)
+	if next != storage.Forever {
+		n.from[queue] = time.Now().Add(next)
+	}
 }
 
 func (n *notices) leave(w *waiter) {
@@ -56,22 +64,34 @@ func (n *notices) leave(w *waiter) {
 	}
 }
 
-func (n *notices) ready(queues []string) []string {
-	var ready []string
+// ready returns the queues that are worth a claim, and when the first of the others will be; zero if
+// none will.
+func (n *notices) ready(queues []string) (ready []string, first time.Time) {
+	now := time.Now()
 	for _, q := range queues {
-		if n.pending[q] {
+		at, ok := n.from[q]
+		switch {
+		case !ok:
+		case !at.After(now):
 			ready = append(ready, q)
+		case first.IsZero() || at.Before(first):
+			first = at
 		}
 	}
-	return ready
+	return ready, first
 }
 
-// join returns the queues that have a notice, or else a waiter for the next one.
-func (n *notices) join(queues []string) ([]string, *waiter) {
+// join returns the queues that are worth a claim, or else a waiter for the next notice and how long
+// it may wait at most.
+func (n *notices) join(queues []string, d time.Duration) ([]string, *waiter, time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if ready := n.ready(queues); len(ready) > 0 {
-		return ready, nil
+	ready, first := n.ready(queues)
+	if len(ready) > 0 {
+		return ready, nil, 0
+	}
+	if !first.IsZero() {
+		d = min(d, time.Until(first))
 	}
 	w := &waiter{queues: queues, woken: make(chan struct{})}
 	for _, q := range queues {
@@ -80,15 +100,16 @@ func (n *notices) join(queues []string) ([]string, *waiter) {
 		}
 		n.waiters[q][w] = struct{}{}
 	}
-	return nil, w
+	return nil, w, max(d, 0)
 }
 
-// part ends a wait and returns the queues that have a notice.
+// part ends a wait and returns the queues that are worth a claim.
 func (n *notices) part(w *waiter) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leave(w)
-	return n.ready(w.queues)
+	ready, _ := n.ready(w.queues)
+	return ready
 }
 
 // Wait implements [storage.Engine]. R8
@@ -107,13 +128,13 @@ func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]s
 	if err := s.guard.failure(); err != nil {
 		return nil, wrap("wait", "", diskError(err))
 	}
-	ready, w := s.notices.join(append([]string(nil), queues...))
+	ready, w, d := s.notices.join(slices.Clone(queues), d)
 	if w == nil {
 		return ready, nil
 	}
 	var timeout <-chan time.Time
 	if d != storage.Forever {
-		t := time.NewTimer(max(d, 0))
+		t := time.NewTimer(d)
 		defer t.Stop()
 		timeout = t.C
 	}

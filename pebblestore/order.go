@@ -12,14 +12,11 @@ type bound struct {
 	empty bool  // only while exact
 }
 
-// add notes a place that joins the set. It says whether the place is before the bound there was.
-func (b *bound) add(p place) (below bool) {
-	below = p.less(b.low)
-	switch {
-	case b.exact && b.empty, below:
+// add notes a place that joins the set.
+func (b *bound) add(p place) {
+	if b.exact && b.empty || p.less(b.low) {
 		*b = bound{low: p, exact: true}
 	}
-	return below
 }
 
 // remove notes that a place leaves the set.
@@ -68,12 +65,13 @@ func (l *leases) first() *record {
 // endings implements [heap.Interface].
 type endings []*record
 
-func (e endings) Len() int           { return len(e) }
-func (e endings) Less(i, j int) bool { return e[i].at().less(e[j].at()) }
+func (e *endings) Len() int           { return len(*e) }
+func (e *endings) Less(i, j int) bool { return (*e)[i].at().less((*e)[j].at()) }
 
-func (e endings) Swap(i, j int) {
-	e[i], e[j] = e[j], e[i]
-	e[i].heap, e[j].heap = i, j
+func (e *endings) Swap(i, j int) {
+	a, b := (*e)[i], (*e)[j]
+	(*e)[i], (*e)[j] = b, a
+	a.heap, b.heap = j, i
 }
 
 // Push implements [heap.Interface].

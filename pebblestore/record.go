@@ -79,15 +79,13 @@ func (r *record) view(now int64, p payload) storage.Record {
 		Reason:      r.reason,
 		Successor:   r.successor,
 	}
-	switch r.state {
-	case storage.Leased:
+	switch {
+	case r.state == storage.Leased:
 		v.Lease = storage.Lease{Token: r.token, Until: instant(r.until), By: r.by}
-	case storage.Dead:
+	case r.state == storage.Dead:
 		v.Finished = instant(r.finished)
-	case storage.Ready:
-		if r.due > now {
-			v.State = storage.Delayed
-		}
+	case r.due > now:
+		v.State = storage.Delayed
 	}
 	return v
 }

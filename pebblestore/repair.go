@@ -99,14 +99,14 @@ func (r *repair) run(pass int, from []byte, limit int, out *storage.Repaired) er
 
 // entries reads the next keys of a kind.
 func (r *repair) entries(kind byte, from []byte, limit int) ([]entry, error) {
-	prefix := appendPrefix(nil, kind, r.name)
-	start := prefix
+	all := prefix(kind, r.name)
+	start := all
 	if from != nil {
-		start = append(append(slices.Clone(prefix), from...), 0)
+		start = append(append(slices.Clone(all), from...), 0)
 	}
 	var found []entry
-	err := r.t.scan(start, after(prefix), func(it *pebble.Iterator) (bool, error) {
-		found = append(found, entry{bytes.Clone(it.Key()[len(prefix):]), bytes.Clone(it.Value())})
+	err := r.t.scan(start, after(all), func(it *pebble.Iterator) (bool, error) {
+		found = append(found, entry{bytes.Clone(it.Key()[len(all):]), bytes.Clone(it.Value())})
 		return len(found) < limit, nil
 	})
 	return found, err
@@ -125,7 +125,7 @@ func (r *repair) look(kind byte, e entry) error {
 		if kind == kindEnding || kind == kindWindow {
 			r.ending = bound{}
 		}
-		r.t.del(append(appendPrefix(nil, kind, r.name), e.rest...))
+		r.t.del(append(prefix(kind, r.name), e.rest...))
 		r.reset()
 	})
 	return nil

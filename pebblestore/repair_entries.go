@@ -27,8 +27,9 @@ func (r *repair) lookRecord(e entry) error {
 		return r.lookWaiting(rec)
 	case storage.Dead:
 		return r.lookDead(rec)
+	default:
+		return nil
 	}
-	return nil
 }
 
 func (r *repair) has(key []byte) (bool, error) {
@@ -36,7 +37,7 @@ func (r *repair) has(key []byte) (bool, error) {
 }
 
 func (r *repair) lookID(rec *record) error {
-	key := idKey(nil, kindID, r.name, rec.id)
+	key := idKey(kindID, r.name, rec.id)
 	if rec.state == storage.Dead {
 		return nil
 	}
@@ -67,13 +68,13 @@ func (r *repair) owner(id string) (*record, error) {
 
 func (r *repair) lookWaiting(rec *record) error {
 	p := rec.place()
-	has, err := r.has(waitingKey(nil, r.name, rec.priority, p))
+	has, err := r.has(waitingKey(r.name, rec.priority, p))
 	if err != nil {
 		return err
 	}
 	hasExpiry := true
 	if rec.expireIn > 0 {
-		if hasExpiry, err = r.has(placeKey(nil, kindExpiry, r.name, place{rec.expires(), rec.seq})); err != nil {
+		if hasExpiry, err = r.has(placeKey(kindExpiry, r.name, place{rec.expires(), rec.seq})); err != nil {
 			return err
 		}
 	}
@@ -94,7 +95,7 @@ func (r *repair) place(rec *record) {
 }
 
 func (r *repair) lookDead(rec *record) error {
-	place, finished := placeKey(nil, kindDead, r.name, rec.at()), finishedKey(nil, r.name, rec.id, rec.seq)
+	place, finished := placeKey(kindDead, r.name, rec.at()), finishedKey(r.name, rec.id, rec.seq)
 	for _, key := range [][]byte{place, finished} {
 		has, err := r.has(key)
 		if err != nil {
@@ -167,7 +168,7 @@ func (r *repair) wrong(kind byte, e entry) (string, error) {
 		}
 		belongs = rec.state == storage.Dead && p == rec.at()
 	case kindFinished:
-		id, _, err := parseFinished(e.rest)
+		id, err := parseFinished(e.rest)
 		if err != nil {
 			return "", err
 		}
@@ -204,7 +205,7 @@ func (r *repair) wrongWindow(e entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := endingKey(nil, r.name, id, end)
+	key := endingKey(r.name, id, end)
 	has, err := r.has(key)
 	if err != nil || has {
 		return "", err
@@ -222,7 +223,7 @@ func (r *repair) wrongEnding(e entry) (string, error) {
 		return "", err
 	}
 	var want int64
-	_, err = r.t.get(r.queue, id, idKey(nil, kindWindow, r.name, id), func(value []byte) (err error) {
+	_, err = r.t.get(r.queue, id, idKey(kindWindow, r.name, id), func(value []byte) (err error) {
 		want, err = number(value)
 		return err
 	})
@@ -235,7 +236,7 @@ func (r *repair) wrongEnding(e entry) (string, error) {
 	}
 	if want == 0 && owner == nil {
 		r.fix("end without dedup window", func() {
-			r.t.set(idKey(nil, kindWindow, r.name, id), appendNumber(nil, end))
+			r.t.set(idKey(kindWindow, r.name, id), appendNumber(nil, end))
 			r.t.touch(r.queue, id)
 		})
 		return "", nil

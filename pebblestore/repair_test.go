@@ -61,17 +61,17 @@ func TestRepairRebuilds(t *testing.T) {
 // R14: places that lead nowhere are removed.
 func TestRepairRemovesOrphans(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
-	store := openTest(t, "dir", Options{Logger: quiet}, vfs.NewMem())
+	store := openTest(t, Options{Logger: quiet}, vfs.NewMem())
 	_, err := store.Enqueue(t.Context(), now, "q", []storage.Record{{ID: "a", ExpireIn: time.Hour}, {ID: "b", MaxAttempts: 1}})
 	assert.NoError(t, err)
 	p := place{now.UnixMilli() + 5, 77}
 	for _, key := range [][]byte{
-		waitingKey(nil, "q", 3, p), placeKey(nil, kindExpiry, "q", p), placeKey(nil, kindDead, "q", p),
-		finishedKey(nil, "q", "ghost", 77), seqKey(nil, kindState, "q", 77), seqKey(nil, kindSuccessor, "q", 1),
+		waitingKey("q", 3, p), placeKey(kindExpiry, "q", p), placeKey(kindDead, "q", p),
+		finishedKey("q", "ghost", 77), seqKey(kindState, "q", 77), seqKey(kindSuccessor, "q", 1),
 	} {
-		assert.NoError(t, store.db.Set(key, appendState(nil, &record{state: storage.Ready}), pebble.Sync))
+		assert.NoError(t, store.db.Set(key, encodeState(&record{state: storage.Ready}), pebble.Sync))
 	}
-	assert.NoError(t, store.db.Set(idKey(nil, kindID, "q", "ghost"), appendNumber(nil, 77), pebble.Sync))
+	assert.NoError(t, store.db.Set(idKey(kindID, "q", "ghost"), appendNumber(nil, 77), pebble.Sync))
 	fixes := storagetest.RepairAll(t, store, now, "q", 100, false)
 	total := 0
 	for _, f := range fixes {
@@ -88,7 +88,7 @@ func TestRepairRemovesOrphans(t *testing.T) {
 
 // R14: Repair runs beside traffic, and finds nothing wrong with what is changing.
 func TestRepairBesideTraffic(t *testing.T) {
-	store := openTest(t, "dir", Options{Logger: quiet, Relaxed: true}, vfs.NewMem())
+	store := openTest(t, Options{Logger: quiet, Relaxed: true}, vfs.NewMem())
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -22,13 +22,13 @@ func (c *call) tally(r *record, s storage.State, by int64) {
 // store writes a record as it is, with the payload as it was encoded, under its sequence.
 func (c *call) store(kind byte, seq int64, r *record, payload []byte) {
 	value := appendRecord(make([]byte, 0, 64+len(r.id)+len(r.key)+len(payload)), r)
-	c.t.set(seqKey(nil, kind, c.name, seq), append(value, payload...))
+	c.t.set(seqKey(kind, c.name, seq), append(value, payload...))
 	c.t.touch(c.queue, r.id)
 }
 
 // remember writes what became of a record that is not leased.
 func (c *call) remember(r *record) {
-	c.t.set(seqKey(nil, kindState, c.name, r.seq), appendState(nil, r))
+	c.t.set(seqKey(kindState, c.name, r.seq), encodeState(r))
 	c.t.touch(c.queue, r.id)
 	r.stateful = true
 }
@@ -49,13 +49,13 @@ func (c *call) wait(r *record) {
 	if r.stateful {
 		flag = 1
 	}
-	c.t.set(waitingKey(nil, c.name, r.priority, p), []byte{flag})
+	c.t.set(waitingKey(c.name, r.priority, p), []byte{flag})
 	c.waiting[r.priority].add(p)
 	c.due.count(r.due, 1)
 	c.tally(r, storage.Ready, 1)
 	if r.expireIn > 0 {
 		x := place{r.expires(), r.seq}
-		c.t.set(placeKey(nil, kindExpiry, c.name, x), nil)
+		c.t.set(placeKey(kindExpiry, c.name, x), nil)
 		c.expiring.add(x)
 	}
 	c.t.touch(c.queue, r.id)
@@ -67,7 +67,7 @@ func (c *call) clear(priority int) {
 		return
 	}
 	c.void[priority] = 0
-	c.t.delRange(waitingPrefix(nil, c.name, priority), waitingKey(nil, c.name, priority, c.waiting[priority].low))
+	c.t.delRange(waitingPrefix(c.name, priority), waitingKey(c.name, priority, c.waiting[priority].low))
 }
 
 // unplace takes a waiting or leased record out of the order it stands in.
@@ -75,11 +75,11 @@ func (c *call) unplace(r *record) {
 	c.t.touch(c.queue, r.id)
 	if r.state == storage.Leased {
 		c.leases.remove(r)
-		c.t.del(seqKey(nil, kindLease, c.name, r.seq))
+		c.t.del(seqKey(kindLease, c.name, r.seq))
 		c.tally(r, storage.Leased, -1)
 		return
 	}
-	c.t.del(waitingKey(nil, c.name, r.priority, r.place()))
+	c.t.del(waitingKey(c.name, r.priority, r.place()))
 	c.waiting[r.priority].remove(r.place())
 	c.departed(r)
 }
@@ -105,7 +105,7 @@ func (c *call) departed(r *record) {
 	c.tally(r, storage.Ready, -1)
 	if r.expireIn > 0 {
 		x := place{r.expires(), r.seq}
-		c.t.del(placeKey(nil, kindExpiry, c.name, x))
+		c.t.del(placeKey(kindExpiry, c.name, x))
 		c.expiring.remove(x)
 	}
 }
@@ -150,14 +150,14 @@ func (c *call) die(r *record, at int64, reason string, count *int64) error {
 	}
 	c.unplace(r)
 	if r.successor {
-		c.t.del(seqKey(nil, kindSuccessor, c.name, r.seq))
+		c.t.del(seqKey(kindSuccessor, c.name, r.seq))
 	}
 	r.state, r.finished, r.reason, r.successor = storage.Dead, at, reason, false
 	r.token, r.until, r.by = 0, 0, ""
 	c.remember(r)
-	c.t.del(idKey(nil, kindID, c.name, r.id))
-	c.t.set(placeKey(nil, kindDead, c.name, r.at()), nil)
-	c.t.set(finishedKey(nil, c.name, r.id, r.seq), nil)
+	c.t.del(idKey(kindID, c.name, r.id))
+	c.t.set(placeKey(kindDead, c.name, r.at()), nil)
+	c.t.set(finishedKey(c.name, r.id, r.seq), nil)
 	c.tally(r, storage.Dead, 1)
 	c.start(next)
 	return nil
@@ -178,7 +178,7 @@ func (c *call) successor(r *record) (*draft, error) {
 		return nil, nil
 	}
 	var d *draft
-	_, err := c.t.get(c.queue, r.id, seqKey(nil, kindSuccessor, c.name, r.seq), func(value []byte) error {
+	_, err := c.t.get(c.queue, r.id, seqKey(kindSuccessor, c.name, r.seq), func(value []byte) error {
 		next, payload, err := decodeRecord(value)
 		d = &draft{next, append([]byte(nil), payload...)}
 		return err
@@ -197,7 +197,7 @@ func (c *call) start(d *draft) {
 	c.mark()
 	c.total.Enqueued++
 	c.store(kindRecord, d.seq, d.record, d.payload)
-	c.t.set(idKey(nil, kindID, c.name, d.id), appendNumber(nil, d.seq))
+	c.t.set(idKey(kindID, c.name, d.id), appendNumber(nil, d.seq))
 	c.wait(d.record)
 }
 
@@ -210,13 +210,13 @@ func (c *call) drop(r *record) {
 
 // erase removes an unplaced live record and its successor.
 func (c *call) erase(r *record) {
-	c.t.del(seqKey(nil, kindRecord, c.name, r.seq))
-	c.t.del(idKey(nil, kindID, c.name, r.id))
+	c.t.del(seqKey(kindRecord, c.name, r.seq))
+	c.t.del(idKey(kindID, c.name, r.id))
 	if r.stateful {
-		c.t.del(seqKey(nil, kindState, c.name, r.seq))
+		c.t.del(seqKey(kindState, c.name, r.seq))
 	}
 	if r.successor {
-		c.t.del(seqKey(nil, kindSuccessor, c.name, r.seq))
+		c.t.del(seqKey(kindSuccessor, c.name, r.seq))
 	}
 }
 
@@ -236,8 +236,8 @@ func (c *call) finish(r *record, count *int64) error {
 func (c *call) hold(id string, end int64) {
 	c.t.touch(c.queue, id)
 	c.windows++
-	c.t.set(idKey(nil, kindWindow, c.name, id), appendNumber(nil, end))
-	c.t.set(endingKey(nil, c.name, id, end), nil)
+	c.t.set(idKey(kindWindow, c.name, id), appendNumber(nil, end))
+	c.t.set(endingKey(c.name, id, end), nil)
 	c.ending.add(place{at: end})
 }
 
@@ -246,7 +246,7 @@ func (c *call) window(id string) (end int64, err error) {
 	if c.windows == 0 {
 		return 0, nil
 	}
-	_, err = c.t.get(c.queue, id, idKey(nil, kindWindow, c.name, id), func(value []byte) (err error) {
+	_, err = c.t.get(c.queue, id, idKey(kindWindow, c.name, id), func(value []byte) (err error) {
 		end, err = number(value)
 		return err
 	})
@@ -261,7 +261,7 @@ func (c *call) free(id string, end int64) {
 	c.mark()
 	c.windows--
 	c.t.touch(c.queue, id)
-	c.t.del(idKey(nil, kindWindow, c.name, id))
-	c.t.del(endingKey(nil, c.name, id, end))
+	c.t.del(idKey(kindWindow, c.name, id))
+	c.t.del(endingKey(c.name, id, end))
 	c.ending.remove(place{at: end})
 }

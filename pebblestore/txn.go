@@ -11,16 +11,16 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// txn gathers the writes of the operations of a group. Every transition of a record is whole in it:
-// what a transition has to read it reads first, so that spill only happens between transitions, and
-// an error never leaves half of one.
+// txn gathers the writes of the operations of a group in one batch, which takes effect as a whole.
+// Every transition of a record reads first what it has to read, so that an error never leaves half
+// of one.
 type txn struct {
 	store   *Store
 	batch   *pebble.Batch
-	touched map[touched]struct{} // written in the batch, to be spilled before they are read
+	indexed bool                 // the batch can be read
+	touched map[touched]struct{} // written in the batch, to be read there
 	changed []*queue             // to be written with the batch
 	durable bool                 // somebody is told about what was written
-	spilled bool
 }
 
 type touched struct {
@@ -64,46 +64,39 @@ func (t *txn) change(q *queue, durable bool) {
 }
 
 // finish puts the changed queues into the batch.
-func (t *txn) finish() error {
+func (t *txn) finish() {
 	for _, q := range t.changed {
 		q.changed = false
-		t.set(appendPrefix(nil, kindQueue, q.name), q.encode())
+		t.set(prefix(kindQueue, q.name), q.encode())
 	}
 	t.changed = t.changed[:0]
-	return nil
 }
 
-// spill applies what was written so far, so that it can be read. It is synced with the rest.
-func (t *txn) spill() error {
-	if t.batch.Empty() && len(t.changed) == 0 {
+// index makes the batch readable, which a batch is not from the beginning because it costs time.
+func (t *txn) index() error {
+	if t.indexed {
 		return nil
 	}
-	last := t.changed
-	if err := t.finish(); err != nil {
-		return err
-	}
-	if err := t.store.apply(t.batch, false); err != nil {
-		t.store.guard.fail(err)
+	indexed := t.store.db.NewIndexedBatch()
+	if err := indexed.Apply(t.batch, nil); err != nil {
 		return diskError(err)
 	}
 	_ = t.batch.Close()
-	t.batch = t.store.db.NewBatch()
-	clear(t.touched)
-	for _, q := range last { // something has to be synced after it
-		t.change(q, false)
-	}
+	t.batch, t.indexed = indexed, true
 	return nil
 }
 
 // get reads a key that belongs to an id and gives its value to use, which does not keep it. It says
-// whether the key exists.
+// whether the key exists. The id is "" where it is not known.
 func (t *txn) get(q *queue, id string, key []byte, use func(value []byte) error) (bool, error) {
-	if _, ok := t.touched[touched{q, id}]; ok {
-		if err := t.spill(); err != nil {
+	var from pebble.Reader = t.store.db
+	if _, ok := t.touched[touched{q, id}]; ok || id == "" && !t.batch.Empty() {
+		if err := t.index(); err != nil {
 			return false, err
 		}
+		from = t.batch
 	}
-	value, closer, err := t.store.db.Get(key)
+	value, closer, err := from.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return false, nil
 	}
@@ -116,10 +109,14 @@ func (t *txn) get(q *queue, id string, key []byte, use func(value []byte) error)
 
 // iter returns an iterator over the keys from start to below end, with all writes so far.
 func (t *txn) iter(start, end []byte) (*pebble.Iterator, error) {
-	if err := t.spill(); err != nil {
-		return nil, err
+	var from pebble.Reader = t.store.db
+	if !t.batch.Empty() {
+		if err := t.index(); err != nil {
+			return nil, err
+		}
+		from = t.batch
 	}
-	it, err := t.store.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	it, err := from.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
 		return nil, diskError(err)
 	}

@@ -73,10 +73,7 @@ func (s *Store) build(ops []*operation) (group, int) {
 // commit applies what is left of a transaction. It returns a batch whose sync has to be waited for,
 // or nil.
 func (s *Store) commit(t *txn) *pebble.Batch {
-	if err := t.finish(); err != nil {
-		s.guard.fail(err)
-		return nil
-	}
+	t.finish()
 	if t.batch.Empty() {
 		_ = t.batch.Close()
 		return nil
