@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/bidemq/bide/storage"
 )
 
@@ -34,21 +36,34 @@ func (s *Store) Queues(ctx context.Context, after string, limit int) ([]string, 
 		if err != nil {
 			return nil, s.wrap(ctx, err, "queues", "")
 		}
-		for _, name := range names {
-			exists, err := again(ctx, true, func() (int64, error) {
-				return s.client.Do(ctx, s.client.B().Exists().Key(s.keys(name)[0]).Build()).AsInt64()
-			})
-			if err != nil {
-				return nil, s.wrap(ctx, err, "queues", name)
-			}
-			if exists == 1 && len(found) < limit {
-				found = append(found, name)
-			}
+		exist, err := again(ctx, true, func() ([]string, error) { return s.existing(ctx, names) })
+		if err != nil {
+			return nil, s.wrap(ctx, err, "queues", "")
 		}
+		found = append(found, exist...)
 		if len(names) < limit {
 			break
 		}
 		after = names[len(names)-1]
+	}
+	return found[:min(limit, len(found))], nil
+}
+
+// existing returns those of the queues that exist.
+func (s *Store) existing(ctx context.Context, names []string) ([]string, error) {
+	commands := make([]rueidis.Completed, len(names))
+	for i, name := range names {
+		commands[i] = s.client.B().Exists().Key(s.keys(name)[0]).Build()
+	}
+	var found []string
+	for i, result := range s.client.DoMulti(ctx, commands...) {
+		n, err := result.AsInt64()
+		if err != nil {
+			return nil, err
+		}
+		if n == 1 {
+			found = append(found, names[i])
+		}
 	}
 	return found, nil
 }

@@ -138,6 +138,21 @@ func TestOpenWithUserDatabaseAndNamespace(t *testing.T) {
 	}
 }
 
+func TestOpenWithTLS(t *testing.T) {
+	t.Parallel()
+	url, trusted := redistest.StartTLS(t)
+	_, err := redisstore.Open(t.Context(), url)
+	assert.ErrorIs(t, err, storage.ErrUnavailable, "a certificate that nobody signed is not trusted")
+	o := silent()
+	o.TLS = trusted
+	s, err := redisstore.OpenWith(t.Context(), url, o)
+	assert.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
+	queue := storagetest.NewQueueName()
+	enqueue(t, s, queue, storage.Record{ID: "a"})
+	assert.Equal(t, len(claim(t, s, queue, 1, time.Minute).Records), 1)
+}
+
 func TestOptionsBoundTheBody(t *testing.T) {
 	t.Parallel()
 	s, err := redisstore.OpenWith(t.Context(), redistest.Shared(t).URL(), redisstore.Options{MaxBody: 10, Namespace: "small", Logger: silent().Logger})

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -56,51 +58,55 @@ func token(t int64) int64 {
 	return t
 }
 
-// perQueue sends two arguments a receipt, one call for each queue, and returns the receipts that
-// the script says are lost, in their order.
+// perQueue sends two arguments a receipt, one call for each queue and all of them at once, and
+// returns the receipts that the script says are lost, queue by queue.
 func (s *Store) perQueue(ctx context.Context, sc *script, head []string, rs []storage.Receipt, each func(i int) (string, string)) ([]storage.Receipt, error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	var lost []storage.Receipt
-	for first := range rs {
-		queue := rs[first].Queue
-		if seen(rs[:first], queue) {
-			continue
+	var queues []string
+	members := map[string][]int{}
+	for i, r := range rs {
+		if members[r.Queue] == nil {
+			queues = append(queues, r.Queue)
 		}
-		args := append(make([]string, 0, len(head)+2*(len(rs)-first)), head...)
-		for i := first; i < len(rs); i++ {
-			if rs[i].Queue == queue {
-				a, b := each(i)
-				args = append(args, a, b)
-			}
+		members[r.Queue] = append(members[r.Queue], i)
+	}
+	lost := make([][]storage.Receipt, len(queues))
+	errs := make([]error, len(queues))
+	settle := func(k int) {
+		queue := queues[k]
+		args := append(make([]string, 0, len(head)+2*len(members[queue])), head...)
+		for _, i := range members[queue] {
+			a, b := each(i)
+			args = append(args, a, b)
 		}
 		m, err := s.run(ctx, sc, queue, args...)
 		if err != nil {
-			return nil, err
+			errs[k] = err
+			return
 		}
 		text, err := m.ToString()
-		if err != nil || len(text) != (len(args)-len(head))/2 {
-			return nil, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{sc.name, err})
+		if err != nil || len(text) != len(members[queue]) {
+			errs[k] = fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{sc.name, err})
+			return
 		}
-		k := 0
-		for i := first; i < len(rs); i++ {
-			if rs[i].Queue == queue {
-				if text[k] == 0 {
-					lost = append(lost, rs[i])
-				}
-				k++
+		for n, i := range members[queue] {
+			if text[n] == 0 {
+				lost[k] = append(lost[k], rs[i])
 			}
 		}
 	}
-	return lost, nil
-}
-
-func seen(rs []storage.Receipt, queue string) bool {
-	for _, r := range rs {
-		if r.Queue == queue {
-			return true
-		}
+	var others sync.WaitGroup
+	for k := 1; k < len(queues); k++ {
+		others.Go(func() { settle(k) })
 	}
-	return false
+	if len(queues) > 0 {
+		settle(0)
+	}
+	others.Wait()
+	if err := cmp.Or(errs...); err != nil {
+		return nil, err
+	}
+	return slices.Concat(lost...), nil
 }

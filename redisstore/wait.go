@@ -38,12 +38,10 @@ func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]s
 		if !time.Now().Before(end) {
 			return nil, nil
 		}
-		for _, q := range absent {
-			if err := s.enter(ctx, q); err != nil {
+		if len(absent) > 0 {
+			if err := s.enter(ctx, absent, end); err != nil {
 				return nil, err
 			}
-		}
-		if len(absent) > 0 {
 			continue
 		}
 		wake := end
@@ -62,8 +60,22 @@ func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]s
 	}
 }
 
-// enter registers this process as one who waits for a queue.
-func (s *Store) enter(ctx context.Context, queue string) error {
+// enter registers this process as one who waits for some queues, until an instant.
+func (s *Store) enter(ctx context.Context, queues []string, end time.Time) error {
+	within, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	for _, q := range queues {
+		if err := s.enterOne(within, q); err != nil {
+			if within.Err() != nil && ctx.Err() == nil {
+				return nil // the time of the wait is over
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) enterOne(ctx context.Context, queue string) error {
 	b := s.watches.begin(queue)
 	if b.self == "" {
 		return nil // notices cannot be heard at the moment

@@ -26,7 +26,12 @@ type sleeper struct {
 // sleep starts a process that claims nothing and waits. It has entered Redis when sleep returns.
 func sleep(t *testing.T, server *redistest.Server, queue string, waiters int) sleeper {
 	t.Helper()
-	s := sleeper{store: open(t, server.URL()), woken: make(chan []string, 1)}
+	return sleepAt(t, server.URL(), server, queue, waiters)
+}
+
+func sleepAt(t *testing.T, url string, server *redistest.Server, queue string, waiters int) sleeper {
+	t.Helper()
+	s := sleeper{store: open(t, url), woken: make(chan []string, 1)}
 	s.wait(t, queue)
 	redistest.Until(t, "the process waits", func() bool { return entered(t, server, queue) == waiters })
 	return s
@@ -51,11 +56,25 @@ func entered(t *testing.T, server *redistest.Server, queue string) int {
 // R8: one message wakes one of three processes, and that one alone.
 func TestOneMessageWakesOneProcess(t *testing.T) {
 	t.Parallel()
-	server, queue := redistest.Shared(t), storagetest.NewQueueName()
+	server := redistest.Shared(t)
+	wakesOne(t, server.URL(), server)
+}
+
+func TestOneMessageWakesOneProcessOfACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	for range 3 { // queues at different servers, more or less
+		wakesOne(t, c.URL(), c.Nodes[0])
+	}
+}
+
+func wakesOne(t *testing.T, url string, server *redistest.Server) {
+	t.Helper()
+	queue := storagetest.NewQueueName()
 	woken := make(chan int, 3)
 	var sleepers []sleeper
 	for i := range 3 {
-		s := sleep(t, server, queue, i+1)
+		s := sleepAt(t, url, server, queue, i+1)
 		sleepers = append(sleepers, s)
 		go func() {
 			select {
@@ -65,7 +84,7 @@ func TestOneMessageWakesOneProcess(t *testing.T) {
 			}
 		}()
 	}
-	producer := open(t, server.URL())
+	producer := open(t, url)
 	enqueue(t, producer, queue, storage.Record{ID: "a"})
 	first := <-woken
 	assert.Equal(t, len(claim(t, sleepers[first].store, queue, 10, time.Minute).Records), 1)

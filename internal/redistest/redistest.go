@@ -205,7 +205,7 @@ func (s *Server) try(command ...string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		args = []string{"-h", host, "-p", port}
+		args = []string{"-c", "-h", host, "-p", port} // follows where a cluster sends it
 	}
 	out, err := exec.Command("redis-cli", append(append(args, "-e"), command...)...).CombinedOutput()
 	if err != nil {

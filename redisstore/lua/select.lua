@@ -10,7 +10,7 @@
 --       9    seq     of that position
 --       10   limit   records at most
 
-local LOOK = 1000 -- records looked at in search of a key
+local LOOK = 200 -- records looked at in search of a key, unless more are asked for
 
 local state, only_id, only_key, desc = ARGV[2], ARGV[3], ARGV[4], ARGV[7] == "1"
 local from, to = tonumber(ARGV[5]) or 0, tonumber(ARGV[6]) or BAND
@@ -71,7 +71,7 @@ local function gather_id(entries)
     end
   end
   if state == "dead" then
-    local names = call("ZRANGEBYLEX", NAMES, "[" .. only_id .. "\0", "(" .. only_id .. "\1", "LIMIT", 0, 5 * LOOK)
+    local names = call("ZRANGEBYLEX", NAMES, "[" .. only_id .. "\0", "(" .. only_id .. "\1", "LIMIT", 0, 5000)
     for _, name in ipairs(names) do
       local m = string.sub(name, #only_id + 2) .. only_id
       add(tonumber(call("ZSCORE", DEAD, m) or -1), m)

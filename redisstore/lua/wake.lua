@@ -19,7 +19,7 @@ local function wake()
     local m = call("ZREVRANGE", WAITERS, 0, 0)[1]
     if not m then return unuse(USE_WAITERS) end
     call("ZREM", WAITERS, m)
-    if tell(m, "ready " .. number(q[WAKEUPS])) then return count(WAKEUPS) end
+    if tell(m, "ready " .. number(q[WAKEUPS]) .. "." .. number(server)) then return count(WAKEUPS) end
   end
 end
 
