@@ -6,7 +6,10 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bidemq/bide/internal/assert"
@@ -100,6 +103,39 @@ func TestOtherValueFormat(t *testing.T) {
 	value[0]++
 	_, _, err := decodeRecord(value)
 	assert.ErrorIs(t, err, storage.ErrFormat)
+}
+
+// A record or a queue of another version is an error of every call that meets it, and of no other.
+func TestOtherFormatInside(t *testing.T) {
+	disk := vfs.NewMem()
+	store, err := open("dir", Options{Logger: quiet}, disk)
+	assert.NoError(t, err)
+	now := time.UnixMilli(1_700_000_000_000)
+	for _, queue := range []string{"good", "record", "queue"} {
+		_, err := store.Enqueue(t.Context(), now, queue, []storage.Record{{ID: "a"}, {ID: "b"}})
+		assert.NoError(t, err)
+	}
+	assert.NoError(t, store.Close())
+	store, err = open("dir", Options{Logger: quiet}, disk) // which has not read the queues
+	assert.NoError(t, err)
+	assert.NoError(t, store.db.Set(seqKey(kindRecord, "record", 1), []byte{valueFormat + 1, 1, 1}, pebble.Sync))
+	assert.NoError(t, store.db.Set(prefix(kindQueue, "queue"), []byte{valueFormat + 1}, pebble.Sync))
+	assert.NoError(t, store.Close())
+	store = openTest(t, Options{Logger: quiet}, disk)
+
+	for _, queue := range []string{"record", "queue"} {
+		_, err = store.Get(t.Context(), now, queue, "a")
+		assert.ErrorIs(t, err, storage.ErrFormat)
+		_, err = store.Claim(t.Context(), now, storage.Claim{Queue: queue, Limit: 1, Lease: time.Second})
+		assert.ErrorIs(t, err, storage.ErrFormat)
+		_, err = store.Repair(t.Context(), now, queue, storage.Repair{Limit: 10})
+		assert.ErrorIs(t, err, storage.ErrFormat)
+	}
+	_, err = store.Get(t.Context(), now, "record", "b")
+	assert.NoError(t, err)
+	got, err := store.Claim(t.Context(), now, storage.Claim{Queue: "good", Limit: 2, Lease: time.Second})
+	assert.NoError(t, err)
+	assert.Equal(t, len(got.Records), 2)
 }
 
 func TestQueueValue(t *testing.T) {

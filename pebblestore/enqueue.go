@@ -72,8 +72,8 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, queue string, recs [
 // enqueue stores one record. R1
 func (c *call) enqueue(o *offer) (storage.EnqueueResult, error) {
 	r := o.record
-	result := storage.EnqueueResult{Outcome: storage.Refused, Now: instant(c.now), Err: c.resolve(o)}
-	if result.Err != nil {
+	result := storage.EnqueueResult{Outcome: storage.Refused, Now: instant(c.now)}
+	if result.Err = c.resolve(o); result.Err != nil {
 		return result, nil
 	}
 	old, err := c.find(r.id)
