@@ -24,6 +24,12 @@ const nodesEvery = 2 * time.Second
 // server of the queue are counted in its reply, and the scripts pass on to the next process when
 // nobody is. (SPUBLISH would do with one connection, but Redis has it from version 7 on only.)
 func (s *Store) listen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listening || s.life.Err() != nil {
+		return
+	}
+	s.listening = true
 	h := &hearing{watches: s.watches, up: map[string]bool{}, lost: map[string]bool{}}
 	if !s.cluster {
 		h.want([]string{""})
@@ -66,6 +72,7 @@ func (s *Store) listen() {
 
 // listenTo subscribes at one server until the context ends, again whenever the connection is lost.
 func (s *Store) listenTo(ctx context.Context, h *hearing, address string, node rueidis.Client) {
+	told := false // in the log, of a loss that lasts
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longPause) {
 		var subscribed atomic.Bool
 		heard := rueidis.WithOnSubscriptionHook(ctx, func(sub rueidis.PubSubSubscription) {
@@ -83,14 +90,17 @@ func (s *Store) listenTo(ctx context.Context, h *hearing, address string, node r
 		proved()
 		h.set(address, false)
 		if subscribed.Load() {
-			pause = firstPause
+			pause, told = firstPause, false
 		}
 		c.Close()
 		release()
 		if ctx.Err() != nil {
 			return
 		}
-		s.options.Logger.WarnContext(ctx, "lost the connection for notices", "address", s.address, "error", err)
+		if !told {
+			s.options.Logger.WarnContext(ctx, "lost the connection for notices", "address", s.address, "error", err)
+			told = true
+		}
 		t := time.NewTimer(pause/2 + rand.N(pause))
 		select {
 		case <-t.C:

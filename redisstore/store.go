@@ -35,9 +35,10 @@ type Store struct {
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // goroutines that listen
 
-	listed     sync.Map // names of queues that this process has put into the list of queues
-	watches    *watches
-	listenOnce sync.Once
+	listed    sync.Map // names of queues that this process has put into the list of queues
+	watches   *watches
+	mu        sync.Mutex // orders the first Wait and Close
+	listening bool       // guarded by mu
 }
 
 var _ storage.Engine = (*Store)(nil)
@@ -99,7 +100,9 @@ func OpenWith(ctx context.Context, url string, o Options) (*Store, error) {
 
 // Close ends every call under way with [storage.ErrClosed] and cuts the connections.
 func (s *Store) Close() error {
+	s.mu.Lock()
 	s.end(storage.ErrClosed)
+	s.mu.Unlock()
 	s.work.Wait()
 	s.client.Close()
 	return nil

@@ -25,7 +25,7 @@ func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]s
 		return nil, err
 	}
 	end := time.Now().Add(min(d, 365*24*time.Hour))
-	s.listenOnce.Do(s.listen)
+	s.listen()
 	changes := s.watches.join(queues)
 	defer s.watches.leave(changes)
 	timer := time.NewTimer(0)
