@@ -192,5 +192,5 @@ func programs(t *testing.T) int {
 	if testing.Short() {
 		return 2
 	}
-	return 15
+	return 10
 }

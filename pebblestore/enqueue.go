@@ -73,7 +73,8 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, queue string, recs [
 func (c *call) enqueue(o *offer) (storage.EnqueueResult, error) {
 	r := o.record
 	result := storage.EnqueueResult{Outcome: storage.Refused, Now: instant(c.now)}
-	if result.Err = c.resolve(o); result.Err != nil {
+	if !c.resolve(o) {
+		result.Err = o.err
 		return result, nil
 	}
 	old, err := c.find(r.id)
@@ -120,10 +121,11 @@ func (c *call) enqueue(o *offer) (storage.EnqueueResult, error) {
 	return result, nil
 }
 
-// resolve fills in what depends on the instant of the call. Its error says why the record is refused.
-func (c *call) resolve(o *offer) error {
+// resolve fills in what depends on the instant of the call, and says whether the record may be
+// stored.
+func (c *call) resolve(o *offer) bool {
 	if o.err != nil {
-		return o.err
+		return false
 	}
 	r := o.record
 	r.due = c.now + o.delay
@@ -135,9 +137,9 @@ func (c *call) resolve(o *offer) error {
 		r.expireIn = millis(c.config.ExpireIn)
 	}
 	if r.expired(c.now) {
-		return fmt.Errorf("%q: %w", r.id, storage.ErrExpired)
+		o.err = fmt.Errorf("%q: %w", r.id, storage.ErrExpired)
 	}
-	return nil
+	return o.err == nil
 }
 
 // follow attaches a successor to a leased record, in place of the one it may have.
