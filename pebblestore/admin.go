@@ -122,7 +122,7 @@ func (s *Store) Get(ctx context.Context, now time.Time, queue, id string) (stora
 
 // whole is a record with its payload.
 func (c *call) whole(r *record) (storage.Record, error) {
-	found, encoded, err := c.load(r.seq, true)
+	found, encoded, err := c.load(r.id, r.seq, true)
 	if err == nil && found == nil {
 		err = fmt.Errorf("%w: record %d is gone", storage.ErrFormat, r.seq)
 	}

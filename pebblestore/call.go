@@ -146,7 +146,7 @@ func (c *call) sweepExpiries() error {
 // expireAt drops the waiting record of a place in the order of expiry, and says whether a successor
 // started.
 func (c *call) expireAt(p place) (started bool, err error) {
-	r, _, err := c.load(p.seq, false)
+	r, _, err := c.load("", p.seq, false)
 	if err != nil {
 		return false, err
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// load reads a record by its sequence, nil if there is none. Its payload is read if asked for, and
-// belongs to the caller.
-func (c *call) load(seq int64, full bool) (*record, []byte, error) {
+// load reads a record by its sequence, nil if there is none. Its id is "" if it is not known. Its
+// payload is read if asked for, and belongs to the caller.
+func (c *call) load(id string, seq int64, full bool) (*record, []byte, error) {
 	var r *record
 	var payload []byte
-	_, err := c.t.get(c.queue, "", seqKey(kindRecord, c.name, seq), func(value []byte) (err error) {
+	_, err := c.t.get(c.queue, id, seqKey(kindRecord, c.name, seq), func(value []byte) (err error) {
 		var p []byte
 		if r, p, err = decodeRecord(value); err == nil && full {
 			payload = append([]byte(nil), p...)
@@ -36,7 +36,7 @@ func (c *call) load(seq int64, full bool) (*record, []byte, error) {
 
 // loadState completes a record that is not leased.
 func (c *call) loadState(r *record) error {
-	found, err := c.t.get(c.queue, "", seqKey(kindState, c.name, r.seq), func(value []byte) error {
+	found, err := c.t.get(c.queue, r.id, seqKey(kindState, c.name, r.seq), func(value []byte) error {
 		return decodeState(value, r)
 	})
 	r.stateful = found
@@ -82,7 +82,7 @@ func (c *call) waitingByID(id string) (*record, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	r, _, err := c.load(seq, false)
+	r, _, err := c.load(id, seq, false)
 	if err != nil || r == nil || r.id != id || r.state != storage.Ready { // an id without a record
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *call) dead(id string) ([]*record, error) {
 	}
 	var found []*record
 	for _, seq := range seqs {
-		r, _, err := c.load(seq, false)
+		r, _, err := c.load(id, seq, false)
 		if err != nil {
 			return nil, err
 		}

@@ -123,7 +123,7 @@ func (c *call) redriveID(id string) (storage.Batch, error) {
 		return storage.Batch{}, err
 	}
 	last := position(r)
-	r, payload, err := c.load(r.seq, true)
+	r, payload, err := c.load(r.id, r.seq, true)
 	if err != nil {
 		return storage.Batch{}, err
 	}

@@ -50,7 +50,7 @@ func (c *call) matching(f storage.Filter, full bool) (matches, error) {
 		}
 		found := match{record: r}
 		if full {
-			whole, encoded, err := c.load(r.seq, true)
+			whole, encoded, err := c.load(r.id, r.seq, true)
 			if err != nil || whole == nil {
 				return true, err
 			}
@@ -209,7 +209,7 @@ func (c *call) walkPlaces(orders []order, desc bool, low, high place, state stor
 		if it == nil || err != nil {
 			return err
 		}
-		r, _, err := c.load(p.seq, false)
+		r, _, err := c.load("", p.seq, false)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ func (r *repair) lookRecord(e entry) error {
 	if err != nil {
 		return err
 	}
-	rec, _, err := r.load(seq, false)
+	rec, _, err := r.load("", seq, false)
 	if err != nil || rec == nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *repair) wrong(kind byte, e entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	rec, _, err := r.load(seq, false)
+	rec, _, err := r.load("", seq, false)
 	if err != nil {
 		return "", err
 	}
