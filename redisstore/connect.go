@@ -121,6 +121,10 @@ func inspect(ctx context.Context, client rueidis.Client, t target, o Options) er
 	}
 	for address, node := range nodes {
 		text, err := node.Do(ctx, node.B().Info().Build()).ToString()
+		if answer, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(answer.Error(), "NOPERM") {
+			o.Logger.WarnContext(ctx, "redis does not let us look at its settings, which may lose messages", "address", address)
+			continue
+		}
 		if err != nil {
 			return openError(ctx, t, fmt.Errorf("info of %s: %w", address, err))
 		}

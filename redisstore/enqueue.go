@@ -99,10 +99,16 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 	return n, nil
 }
 
-// enlist puts a queue into the list of queues, once a process, before anything is stored in it.
+// enlistEvery is how often a process that publishes lists a queue again, should a failover have lost
+// the list but not the queue: they are in different slots.
+const enlistEvery = time.Minute
+
+// enlist puts a queue into the list of queues, before anything is stored in it.
 func (s *Store) enlist(ctx context.Context, queue string) error {
-	if _, ok := s.listed.Load(queue); ok {
-		return nil
+	if at, ok := s.listed.Load(queue); ok {
+		if at, ok := at.(time.Time); ok && time.Since(at) < enlistEvery {
+			return nil
+		}
 	}
 	if err := s.open(ctx); err != nil {
 		return err
@@ -116,6 +122,6 @@ func (s *Store) enlist(ctx context.Context, queue string) error {
 	if err != nil {
 		return s.wrap(ctx, err, "list", queue)
 	}
-	s.listed.Store(queue, true)
+	s.listed.Store(queue, time.Now())
 	return nil
 }

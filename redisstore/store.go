@@ -35,7 +35,7 @@ type Store struct {
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // goroutines that listen
 
-	listed    sync.Map // names of queues that this process has put into the list of queues
+	listed    sync.Map // by name of queue, when this process has put it into the list of queues
 	watches   *watches
 	mu        sync.Mutex // orders the first Wait and Close
 	listening bool       // guarded by mu
@@ -51,7 +51,8 @@ var _ storage.Engine = (*Store)(nil)
 //	redis+sentinel://[user:password@]host:port,host:port/primary[/db]
 //	redis+cluster://[user:password@]host:port,host:port
 //
-// The parameter namespace=name does what Options.Namespace does. An unreachable server is
+// User and password are those of the servers, not of the Sentinels, which are asked without. The
+// parameter namespace=name does what Options.Namespace does. An unreachable server is
 // [storage.ErrUnavailable] within five seconds; a server that evicts keys or is too old is
 // [storage.ErrInvalid].
 func Open(ctx context.Context, url string) (*Store, error) {
