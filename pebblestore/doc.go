@@ -32,7 +32,7 @@
 //	V id                    end of the dedup window of an id
 //	E end id                the same by end
 //
-// R, S, L and U are the records; W, X, D, I and F follow from them and can be rebuilt. Places W
-// below the queue's lower bound for their priority are void: claims raise the bound instead of
-// deleting each place, and a range delete clears them now and then.
+// R, S, L and U are the records; W, X, D, I and F follow from them, E and V from each other, and
+// can be rebuilt. Places W below the queue's lower bound for their priority are void: claims raise
+// the bound instead of deleting each place, and a range delete clears them now and then.
 package pebblestore

@@ -82,6 +82,11 @@ func kill(t *testing.T, dir string, lines int, seen *ledger) {
 	assert.NoError(t, cmd.Start())
 	said := bufio.NewScanner(out)
 	for n := 0; said.Scan(); n++ {
+		if n == 0 { // the directory is held, and the error says by whom
+			_, err := Open(dir, Options{})
+			assert.ErrorIs(t, err, storage.ErrUnavailable)
+			assert.True(t, strings.Contains(err.Error(), fmt.Sprintf("process %d on ", cmd.Process.Pid)), err)
+		}
 		if n == lines {
 			assert.NoError(t, cmd.Process.Kill())
 		}
