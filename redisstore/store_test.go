@@ -62,11 +62,13 @@ func TestEngine(t *testing.T) {
 }
 
 // The suite's queues have random names, so that they are spread over the slots of all three nodes;
-// every script of a queue touches its own slot only, or the cluster refuses it.
+// every script of a queue touches its own slot only, or the cluster refuses it. Random programs
+// would show no more than on a single server: the scripts are the same.
 func TestEngineOnCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	storagetest.Run(t, opener(c.URL()))
+	t.Run("Rules", func(t *testing.T) { storagetest.Rules(t, opener(c.URL())) })
+	t.Run("Crowd", func(t *testing.T) { storagetest.Crowd(t, opener(c.URL())) })
 	for _, n := range c.Nodes {
 		assert.True(t, n.Do(t, "DBSIZE") != "0", "a node that holds nothing")
 	}
