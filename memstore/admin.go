@@ -161,7 +161,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, queue, id string, run
 	if r.State != storage.Ready && (!running || r.State != storage.Leased) {
 		return fmt.Errorf("%w: %q in queue %q is %s", storage.ErrConflict, id, queue, r.State)
 	}
-	c.total.Cancelled++
+	c.total.Canceled++
 	c.drop(r)
 	return nil
 }

@@ -149,7 +149,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, queue, id string, run
 		if r.state != storage.Ready && (!running || r.state != storage.Leased) {
 			return fmt.Errorf("%q is %s: %w", id, r.state, storage.ErrConflict)
 		}
-		c.total.Cancelled++
+		c.total.Canceled++
 		c.drop(r)
 		return nil
 	})

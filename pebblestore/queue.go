@@ -102,7 +102,7 @@ func (q *queue) counters() []*int64 {
 	t := &q.total
 	return []*int64{
 		&t.Enqueued, &t.Duplicates, &t.Replaced, &t.Reruns, &t.Claimed, &t.Acked, &t.Retried, &t.Released,
-		&t.Lapsed, &t.Died, &t.Redriven, &t.Expired, &t.Cancelled, &t.Purged,
+		&t.Lapsed, &t.Died, &t.Redriven, &t.Expired, &t.Canceled, &t.Purged,
 		&t.Wakeups, &t.EmptyClaims, &t.ClockSteps,
 	}
 }

@@ -183,7 +183,7 @@ func (r *repair) endAudit() {
 		stored += n
 	}
 	t := &r.total
-	if missing := stored - (t.Enqueued - t.Replaced - t.Acked - t.Expired - t.Cancelled - t.Purged); missing != 0 {
+	if missing := stored - (t.Enqueued - t.Replaced - t.Acked - t.Expired - t.Canceled - t.Purged); missing != 0 {
 		r.fix("counters that do not add up to the records", func() { t.Enqueued += missing })
 	}
 }

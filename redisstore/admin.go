@@ -95,7 +95,7 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 	t := &st.Total
 	for i, counter := range []*int64{
 		&t.Enqueued, &t.Duplicates, &t.Replaced, &t.Reruns, &t.Claimed, &t.Acked, &t.Retried, &t.Released,
-		&t.Lapsed, &t.Died, &t.Redriven, &t.Expired, &t.Cancelled, &t.Purged,
+		&t.Lapsed, &t.Died, &t.Redriven, &t.Expired, &t.Canceled, &t.Purged,
 		&t.Wakeups, &t.EmptyClaims, &t.ClockSteps,
 	} {
 		*counter = reply[9+i]

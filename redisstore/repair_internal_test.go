@@ -85,7 +85,7 @@ func TestRepairRebuildsEachStructure(t *testing.T) {
 				assert.NoError(t, err)
 				c := st.Total
 				assert.Equal(t, st.Delayed+st.Ready+st.Leased+st.Dead,
-					c.Enqueued-c.Replaced-c.Acked-c.Expired-c.Cancelled-c.Purged)
+					c.Enqueued-c.Replaced-c.Acked-c.Expired-c.Canceled-c.Purged)
 			})
 		}
 	}

@@ -54,7 +54,7 @@
 //     Settle tells its holder.
 //   - R13 A record past its expiry is never delivered; it is dropped and counted as expired.
 //   - R14 Counts add up: delayed + ready + leased + dead + done = records stored =
-//     Enqueued − Replaced − Acked − Expired − Cancelled − Purged of [Counters], and no structure
+//     Enqueued − Replaced − Acked − Expired − Canceled − Purged of [Counters], and no structure
 //     holds an id without a record or the reverse. Whatever but the records themselves is lost,
 //     Repair rebuilds it from them and says what it did.
 //   - R15 A paused queue accepts and does not deliver: Claim on it answers with no record and
@@ -78,7 +78,7 @@
 // of its own and no attempts spent. Rerun means that the new record is kept as the successor of the
 // running one: the latest successor wins, it starts (becomes a record of the queue, is counted and
 // becomes claimable at its due time) when the running one is finished by ack, bury, expire or its
-// last attempt, and it is dropped when the running one is cancelled, purged or replaced. A retry or
+// last attempt, and it is dropped when the running one is canceled, purged or replaced. A retry or
 // the end of a lease leaves it attached. It has its sequence from its own Enqueue.
 //
 // The dedup window of an id begins with the ack of a record that has [Record.DedupFor] and is ended

@@ -5,6 +5,7 @@ package storage
 import (
 	"fmt"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -90,7 +91,7 @@ func checkText(what, s string) error {
 		return fmt.Errorf("%w: %s is not valid UTF-8", ErrInvalid, what)
 	}
 	for _, r := range s {
-		if r < 0x20 || r == 0x7f {
+		if unicode.IsControl(r) {
 			return fmt.Errorf("%w: %s %q contains a control character", ErrInvalid, what, s)
 		}
 	}

@@ -14,5 +14,5 @@ if not r then return leave(newest(ARGV[2]) and "dead" or "none") end
 if r.leased and ARGV[3] == "0" then return leave("leased") end
 unplace(r)
 forget(r)
-count(CANCELLED)
+count(CANCELED)
 return leave("ok")

@@ -21,7 +21,7 @@ local call, pack, unpick = redis.call, struct.pack, struct.unpack
 local FORMAT, STEP, SWEEP = "1", 10000, 100
 local NUMBERS, CONFIG = ">" .. string.rep("I7", 21), ">BI6I4"
 local SEQ, TOKEN, CLOCK, USES, ENQUEUED, DUPLICATES, REPLACED, RERUNS, CLAIMED, ACKED, RETRIED,
-  RELEASED, LAPSED, DIED, REDRIVEN, EXPIRED, CANCELLED, PURGED, WAKEUPS, EMPTY, STEPS =
+  RELEASED, LAPSED, DIED, REDRIVEN, EXPIRED, CANCELED, PURGED, WAKEUPS, EMPTY, STEPS =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21
 
 -- What is not in use costs nothing: the lowest ten bits of USES are the priorities that records may

@@ -129,7 +129,7 @@ if phase == "records" then
   end
 elseif phase == "numbers" then
   local total = call("ZCARD", PLACES) + call("ZCARD", LEASES) + call("ZCARD", DEAD)
-  local off = total - (q[ENQUEUED] - q[REPLACED] - q[ACKED] - q[EXPIRED] - q[CANCELLED] - q[PURGED])
+  local off = total - (q[ENQUEUED] - q[REPLACED] - q[ACKED] - q[EXPIRED] - q[CANCELED] - q[PURGED])
   checked, cursor = 1, "0"
   if off ~= 0 and broken("wrong count") then
     local field = off > 0 and ENQUEUED or PURGED -- no counter falls

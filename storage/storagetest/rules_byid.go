@@ -18,7 +18,7 @@ var byIDRules = []rule{
 	{name: "R10EditRefused", test: r10EditRefused},
 }
 
-// R10: a waiting record is cancelled, a leased or finished one refuses.
+// R10: a waiting record is canceled, a leased or finished one refuses.
 func r10Cancel(t *testing.T, h *harness) {
 	cancel := func(id string) error { return h.engine.Cancel(h.ctx(), h.now, h.queue, id, false) }
 	assert.ErrorIs(t, cancel("unknown"), storage.ErrNotFound)
@@ -35,7 +35,7 @@ func r10Cancel(t *testing.T, h *harness) {
 	assert.ErrorIs(t, cancel("leased"), storage.ErrConflict, "dead")
 	assert.ErrorIs(t, h.engine.Cancel(h.ctx(), h.now, h.queue, "leased", true), storage.ErrConflict, "dead")
 	h.counts(0, 0, 0, 1)
-	assert.Equal(t, h.stats().Total.Cancelled, 2)
+	assert.Equal(t, h.stats().Total.Canceled, 2)
 }
 
 // R10: Cancel of a running record revokes its lease; the next Extend or Settle tells the holder.

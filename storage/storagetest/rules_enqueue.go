@@ -45,6 +45,7 @@ func r01RefusedAlone(t *testing.T, h *harness) {
 		"an empty id":                 {storage.Record{}, storage.ErrInvalid},
 		"a long id":                   {storage.Record{ID: strings.Repeat("x", storage.MaxID+1)}, storage.ErrInvalid},
 		"a control character":         {storage.Record{ID: "a\nb"}, storage.ErrInvalid},
+		"one of the second block":     {storage.Record{ID: "a\u009bb"}, storage.ErrInvalid},
 		"bytes that are not UTF-8":    {storage.Record{ID: "a\xff"}, storage.ErrInvalid},
 		"a long key":                  {storage.Record{ID: "x", Key: strings.Repeat("x", storage.MaxKey+1)}, storage.ErrInvalid},
 		"a priority above 9":          {storage.Record{ID: "x", Priority: 10}, storage.ErrInvalid},

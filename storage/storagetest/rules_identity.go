@@ -135,9 +135,9 @@ func identitySuccessorDropped(t *testing.T, h *harness) {
 		h.enqueue(storage.Record{ID: id, Body: []byte("next"), OnLive: storage.Rerun})
 		h.must(h.settle(r, storage.Retry, time.Hour, ""))
 	}
-	prepare("cancelled")
-	assert.NoError(t, h.engine.Cancel(h.ctx(), h.now, h.queue, "cancelled", false))
-	h.gone("cancelled")
+	prepare("canceled")
+	assert.NoError(t, h.engine.Cancel(h.ctx(), h.now, h.queue, "canceled", false))
+	h.gone("canceled")
 
 	prepare("purged")
 	_, err := h.engine.Purge(h.ctx(), h.now, h.queue, storage.Filter{State: storage.Delayed, Limit: 10})

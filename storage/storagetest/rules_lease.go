@@ -180,7 +180,7 @@ func r06LeaseEnd(t *testing.T, h *harness) {
 
 // R6: Get, Cancel, Edit, Enqueue and Stats treat it as ready from that instant.
 func r06ByID(t *testing.T, h *harness) {
-	h.enqueue(storage.Record{ID: "got"}, storage.Record{ID: "cancelled"}, storage.Record{ID: "edited"},
+	h.enqueue(storage.Record{ID: "got"}, storage.Record{ID: "canceled"}, storage.Record{ID: "edited"},
 		storage.Record{ID: "replaced"}, storage.Record{ID: "rerun"})
 	c := h.claim(10, unit)
 	until := c.Records[0].Lease.Until
@@ -191,8 +191,8 @@ func r06ByID(t *testing.T, h *harness) {
 	assert.Equal(t, got.Due, until)
 	assert.Equal(t, got.Lease, storage.Lease{})
 	assert.Equal(t, got.Reason, storage.ReasonLeaseEnded)
-	assert.NoError(t, h.engine.Cancel(h.ctx(), h.now, h.queue, "cancelled", false))
-	h.gone("cancelled")
+	assert.NoError(t, h.engine.Cancel(h.ctx(), h.now, h.queue, "canceled", false))
+	h.gone("canceled")
 	edited, err := h.engine.Edit(h.ctx(), h.now, h.queue, "edited", storage.Edit{Delay: new(time.Hour)})
 	assert.NoError(t, err)
 	assert.Equal(t, edited.State, storage.Delayed)

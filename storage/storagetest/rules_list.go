@@ -24,7 +24,7 @@ var listRules = []rule{
 
 var callRules = []rule{
 	{name: "InvalidCalls", test: invalidCalls},
-	{name: "CancelledContext", test: cancelledContext},
+	{name: "CanceledContext", test: canceledContext},
 	{name: "Ownership", test: ownership},
 	{name: "UnknownQueue", test: unknownQueue},
 }
@@ -268,8 +268,8 @@ func invalidCalls(t *testing.T, h *harness) {
 	h.must(h.settle(r, storage.Ack, 0, "")) // nothing was settled by the invalid calls
 }
 
-// CancelledContext: a call whose context has ended says so.
-func cancelledContext(t *testing.T, h *harness) {
+// CanceledContext: a call whose context has ended says so.
+func canceledContext(t *testing.T, h *harness) {
 	ctx, cancel := context.WithCancel(h.ctx())
 	cancel()
 	_, err := h.engine.Enqueue(ctx, h.now, h.queue, []storage.Record{{ID: "a"}})

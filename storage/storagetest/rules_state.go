@@ -113,7 +113,7 @@ func r13Many(t *testing.T, h *harness) {
 // R14: states add up to what came in less what went out.
 func r14CountsAddUp(t *testing.T, h *harness) {
 	h.enqueue(
-		storage.Record{ID: "delayed", Delay: time.Hour}, storage.Record{ID: "cancelled", Delay: time.Hour},
+		storage.Record{ID: "delayed", Delay: time.Hour}, storage.Record{ID: "canceled", Delay: time.Hour},
 		storage.Record{ID: "purged", Delay: 2 * time.Hour},
 		storage.Record{ID: "ready"}, storage.Record{ID: "expires", ExpireIn: time.Second, Priority: 1},
 		storage.Record{ID: "acked", Priority: 9}, storage.Record{ID: "dead", Priority: 8, MaxAttempts: 1},
@@ -129,7 +129,7 @@ func r14CountsAddUp(t *testing.T, h *harness) {
 	h.must(h.settle(recs[5], storage.Bury, 0, ""))
 	h.enqueue(storage.Record{ID: "leased", OnLive: storage.Rerun}, storage.Record{ID: "ready", OnLive: storage.Replace})
 	h.try(storage.Record{ID: "delayed"})
-	assert.NoError(t, h.engine.Cancel(h.ctx(), h.now, h.queue, "cancelled", false))
+	assert.NoError(t, h.engine.Cancel(h.ctx(), h.now, h.queue, "canceled", false))
 	b, err := h.engine.Purge(h.ctx(), h.now, h.queue, storage.Filter{State: storage.Delayed, ID: "purged", Limit: 1})
 	assert.NoError(t, err)
 	assert.Equal(t, b.Count, 1)
@@ -141,7 +141,7 @@ func r14CountsAddUp(t *testing.T, h *harness) {
 	st := h.stats()
 	assert.Equal(t, Comparable(st).Total, storage.Counters{
 		Enqueued: 12, Duplicates: 1, Replaced: 1, Reruns: 1, Claimed: 6, Acked: 1, Retried: 1, Released: 1,
-		Lapsed: 1, Died: 3, Redriven: 1, Expired: 1, Cancelled: 1, Purged: 1,
+		Lapsed: 1, Died: 3, Redriven: 1, Expired: 1, Canceled: 1, Purged: 1,
 	})
 	h.counts(1, 3, 1, 2)
 	assert.Equal(t, st.NextDue, epoch, "the released one keeps its due time")
@@ -154,7 +154,7 @@ func AddsUp(t testing.TB, st storage.Stats) {
 	t.Helper()
 	n := st.Total
 	got := st.Delayed + st.Ready + st.Leased + st.Dead + st.Done
-	assert.Equal(t, got, n.Enqueued-n.Replaced-n.Acked-n.Expired-n.Cancelled-n.Purged, "records stored, of", n)
+	assert.Equal(t, got, n.Enqueued-n.Replaced-n.Acked-n.Expired-n.Canceled-n.Purged, "records stored, of", n)
 }
 
 // R14: Repair of a queue that is well finds nothing and changes nothing.

@@ -16,7 +16,7 @@ var waitRules = []rule{
 	{name: "R08BetweenClaimAndWait", test: r08BetweenClaimAndWait},
 	{name: "R08ManyQueues", test: r08ManyQueues},
 	{name: "R08TimePasses", test: r08TimePasses},
-	{name: "R08Cancelled", test: r08Cancelled},
+	{name: "R08Canceled", test: r08Canceled},
 	{name: "R08SoonerDue", test: r08SoonerDue},
 	{name: "R08TwoClaimers", test: r08TwoClaimers},
 }
@@ -136,7 +136,7 @@ func r08TimePasses(t *testing.T, h *harness) {
 }
 
 // R8: a wait ends with its context.
-func r08Cancelled(t *testing.T, h *harness) {
+func r08Canceled(t *testing.T, h *harness) {
 	ctx, cancel := context.WithCancel(h.ctx())
 	done := make(chan error, 1)
 	go func() {
