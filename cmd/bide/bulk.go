@@ -30,7 +30,12 @@ func (a *app) redrive() *cobra.Command {
 				return invalid("redrive needs an id, or --all")
 			}
 			if len(args) == 2 {
-				f.ID = args[1]
+				if f.ID = args[1]; f.ID == "" {
+					return invalid("the id is empty")
+				}
+			}
+			if err := givenEmpty(c, "key", "from", "to"); err != nil {
+				return err
 			}
 			return a.with(c.Context(), func(client *bide.Client) error {
 				b, err := client.Redrive(c.Context(), args[0], f)
@@ -55,7 +60,7 @@ func (a *app) purge() *cobra.Command {
 	var name, id string
 	var yes bool
 	c := &cobra.Command{
-		Use:   "purge QUEUE --state STATE",
+		Use:   "purge QUEUE",
 		Short: "Remove waiting or dead messages",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -68,6 +73,9 @@ func (a *app) purge() *cobra.Command {
 				return err
 			}
 			f.ID = id
+			if err := givenEmpty(c, "id", "key", "from", "to"); err != nil {
+				return err
+			}
 			return a.with(c.Context(), func(client *bide.Client) error {
 				if !yes {
 					if err := a.confirm(c, client, args[0], state); err != nil {
@@ -77,6 +85,9 @@ func (a *app) purge() *cobra.Command {
 				b, err := client.Purge(c.Context(), args[0], f)
 				if err != nil {
 					return err
+				}
+				if id != "" && b.Count == 0 {
+					return fmt.Errorf("%w: no %s message %q", bide.ErrNotFound, state, id)
 				}
 				if a.json {
 					return a.printJSON(map[string]int{"purged": b.Count})
@@ -89,6 +100,7 @@ func (a *app) purge() *cobra.Command {
 	s.flags(c, 0, "messages at most, 0 is all")
 	c.Flags().StringVar(&name, "state", "dead", "delayed, ready or dead")
 	c.Flags().StringVar(&id, "id", "", "only this id")
+	completeStates(c, storage.Delayed, storage.Ready, storage.Dead)
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/bidemq/bide"
@@ -23,6 +25,9 @@ func (a *app) cancel() *cobra.Command {
 				}
 				if err := client.Cancel(c.Context(), args[0], args[1], mode...); err != nil {
 					return err
+				}
+				if a.json {
+					return a.printJSON(map[string]any{"id": args[1], "canceled": true})
 				}
 				a.printf("%s canceled\n", args[1])
 				return nil
@@ -88,6 +93,13 @@ func (a *app) edit() *cobra.Command {
 			if c.Flags().Changed("body") {
 				e.Body = new([]byte(body))
 			}
+			if body == "-" {
+				data, err := io.ReadAll(a.in)
+				if err != nil {
+					return err
+				}
+				e.Body = &data
+			}
 			if c.Flags().Changed("priority") {
 				e.Priority = &priority
 			}
@@ -105,7 +117,7 @@ func (a *app) edit() *cobra.Command {
 		},
 	}
 	w.flags(c)
-	c.Flags().StringVar(&body, "body", "", "the new body")
+	c.Flags().StringVar(&body, "body", "", "the new body, - is standard input")
 	c.Flags().IntVar(&priority, "priority", 0, "0 to 9, 9 goes first")
 	c.Flags().StringArrayVar(&headers, "header", nil, "NAME=VALUE, may be repeated; these replace all headers")
 	return c

@@ -5,115 +5,141 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/bidemq/bide"
-	"github.com/bidemq/bide/storage"
 )
 
-// exitSnooze is what a command exits with that wants its message later: EX_TEMPFAIL of sysexits.h.
-const exitSnooze = 75
+const (
+	exitSnooze  = 75                     // what a command exits with that wants its message later: EX_TEMPFAIL of sysexits.h
+	stopGrace   = 5 * time.Second        // for a command that was asked to end, before it is killed
+	outputGrace = 200 * time.Millisecond // for the output of a command that has ended; what it left running may keep it open
+)
 
-// stopGrace is how long a command that was told to end has before it is killed.
-const stopGrace = 5 * time.Second
+// commander runs a command for each message.
+type commander struct {
+	argv   []string
+	snooze time.Duration
+	out    *lockedWriter
+	err    *lockedWriter
 
-// printer returns a handler that prints messages as JSON lines.
-func (a *app) printer() bide.Handler {
-	var mu sync.Mutex
-	return func(_ context.Context, d *bide.Delivery[[]byte]) error {
-		data, err := json.Marshal(show(*d.Record()))
-		if err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		_, err = a.out.Write(append(data, '\n'))
+	mu      sync.Mutex
+	running map[int]bool // process groups by the id of their command
+}
+
+func (a *app) newCommander(w working) *commander {
+	return &commander{
+		argv: w.command, snooze: w.snooze,
+		out: &lockedWriter{w: a.out}, err: &lockedWriter{w: a.err},
+		running: map[int]bool{},
+	}
+}
+
+// kill ends every command that runs, with what it has started.
+func (c *commander) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pid := range c.running {
+		endGroup(pid)
+	}
+}
+
+// handle is a [bide.Handler].
+func (c *commander) handle(ctx context.Context, d *bide.Delivery[[]byte]) error {
+	tail := &lastLine{}
+	state, err := c.run(ctx, d, tail)
+	switch {
+	case ctx.Err() != nil && (err != nil || !state.Success()):
+		return context.Cause(ctx)
+	case err != nil:
 		return err
+	case state.Success():
+		return nil
+	case state.ExitCode() == exitSnooze:
+		return bide.Snooze(c.snooze)
+	}
+	if last := tail.String(); last != "" {
+		return fmt.Errorf("%s: %s", state, last)
+	}
+	return errors.New(state.String())
+}
+
+// run runs the command to its end. What it leaves running goes on, unless ctx has ended.
+func (c *commander) run(ctx context.Context, d *bide.Delivery[[]byte], tail *lastLine) (*os.ProcessState, error) {
+	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
+	cmd.Env = append(os.Environ(), environment(d)...)
+	cmd.Stdin = bytes.NewReader(d.Body)
+	ownGroup(cmd)
+	cmd.Cancel = func() error { return askToEnd(cmd.Process.Pid) }
+	cmd.WaitDelay = stopGrace
+	var output sync.WaitGroup
+	stdout, err := pipeTo(&output, c.out)
+	if err != nil {
+		return nil, err
+	}
+	stderr, err := pipeTo(&output, io.MultiWriter(c.err, tail))
+	if err != nil {
+		_ = stdout.Close()
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	err = cmd.Start()
+	_, _ = stdout.Close(), stderr.Close() // the command has its own
+	if err != nil {
+		return nil, err
+	}
+	c.note(cmd.Process.Pid, true)
+	defer c.note(cmd.Process.Pid, false)
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		endGroup(cmd.Process.Pid)
+	}
+	waitAtMost(&output, outputGrace)
+	if _, exited := errors.AsType[*exec.ExitError](err); exited || errors.Is(err, exec.ErrWaitDelay) || ctx.Err() != nil {
+		err = nil // the state says it
+	}
+	return cmd.ProcessState, err
+}
+
+func (c *commander) note(pid int, running bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if running {
+		c.running[pid] = true
+	} else {
+		delete(c.running, pid)
 	}
 }
 
-// commander returns a handler that runs the command for each message.
-func (a *app) commander(w working) bide.Handler {
-	out, errw := &lockedWriter{w: a.out}, &lockedWriter{w: a.err}
-	return func(ctx context.Context, d *bide.Delivery[[]byte]) error {
-		tail := &lastLine{}
-		cmd := exec.CommandContext(ctx, w.command[0], w.command[1:]...)
-		cmd.Stdin = bytes.NewReader(d.Body)
-		cmd.Stdout = out
-		cmd.Stderr = io.MultiWriter(errw, tail)
-		cmd.Env = append(os.Environ(), environment(d)...)
-		// A group of its own: an interrupt of the terminal is for bide, which lets commands finish.
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-		cmd.WaitDelay = stopGrace
-		err := cmd.Run()
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == exitSnooze {
-			return bide.Snooze(w.snooze)
-		}
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if last := tail.String(); err != nil && last != "" {
-			return fmt.Errorf("%w: %s", err, last)
-		}
-		return err
+// pipeTo returns a file whose content is written to w, for as long as anybody has it open.
+func pipeTo(copying *sync.WaitGroup, w io.Writer) (*os.File, error) {
+	r, f, err := os.Pipe()
+	if err != nil {
+		return nil, err
 	}
+	copying.Go(func() {
+		_, _ = io.Copy(w, r)
+		_ = r.Close()
+	})
+	return f, nil
 }
 
-// environment tells a command about its message.
-func environment(d *bide.Delivery[[]byte]) []string {
-	env := []string{
-		"BIDE_QUEUE=" + d.Queue,
-		"BIDE_ID=" + d.ID,
-		"BIDE_KEY=" + d.Key,
-		"BIDE_ATTEMPT=" + strconv.Itoa(d.Attempt),
-		"BIDE_MAX_ATTEMPTS=" + strconv.Itoa(d.MaxAttempts),
-		"BIDE_DELIVERIES=" + strconv.Itoa(d.Deliveries),
-		"BIDE_TOKEN=" + strconv.FormatInt(d.Token(), 10),
-		"BIDE_DUE=" + d.Due.UTC().Format(time.RFC3339Nano),
+func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
 	}
-	for name, value := range d.Headers {
-		if !strings.ContainsAny(name, "\x00=") && !strings.Contains(value, "\x00") {
-			env = append(env, "BIDE_HEADER_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+value)
-		}
-	}
-	return env
-}
-
-// lockedWriter lets commands that run at once write to one place.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
-}
-
-// lastLine keeps the last line that was written, as the reason of a failure.
-type lastLine struct{ data []byte }
-
-func (l *lastLine) Write(p []byte) (int, error) {
-	l.data = append(l.data, p...)
-	if over := len(l.data) - storage.MaxReason; over > 0 {
-		l.data = l.data[over:]
-	}
-	return len(p), nil
-}
-
-func (l *lastLine) String() string {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(l.data), "?"))
-	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }

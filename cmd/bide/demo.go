@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -55,8 +56,14 @@ store. It fails if an order was lost, handled early, or acknowledged twice.`,
 
 // runDemo runs the demo on the store asked for, or on one of its own.
 func (a *app) runDemo(ctx context.Context, orders []order, over time.Duration) (err error) {
-	store := a.store
-	if store == "" {
+	ctx, stop := untilInterrupted(ctx, func() {})
+	defer stop()
+	store := a.url()
+	redis := strings.HasPrefix(store, "redis")
+	switch {
+	case redis && !strings.Contains(store, "namespace="):
+		store = addParameter(store, "namespace=demo") // not among the queues of the user
+	case store == "":
 		dir, err := os.MkdirTemp("", "bide-demo-")
 		if err != nil {
 			return err
@@ -74,18 +81,25 @@ func (a *app) runDemo(ctx context.Context, orders []order, over time.Duration) (
 		}
 	}()
 	d := newDemo(a, engine, orders, over)
-	if strings.HasPrefix(store, "redis") {
+	if redis {
 		d.vanish = d.killConsumer(store)
 	}
 	fmt.Fprintf(a.err, "%d orders on %s, timeouts due over %s\n", len(orders), storeName(store), over)
 	report, err := d.run(ctx)
 	if err != nil {
-		return err
+		return errors.Join(err, d.clear())
 	}
 	if err := a.printReport(report); err != nil {
 		return err
 	}
 	return report.verdict()
+}
+
+func addParameter(url, parameter string) string {
+	if strings.Contains(url, "?") {
+		return url + "&" + parameter
+	}
+	return url + "?" + parameter
 }
 
 // storeName is a store as it may be shown: without user and password.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,7 +30,7 @@ type demoReport struct {
 	Vanished     string  `json:"vanished"`
 }
 
-// report accounts for every order, and removes the dead ones from the store.
+// report accounts for every order, and clears the store.
 func (d *demo) report(ctx context.Context, vanished string) (demoReport, error) {
 	st, err := d.client.Stats(ctx, d.queue.Name())
 	if err != nil {
@@ -61,8 +62,19 @@ func (d *demo) report(ctx context.Context, vanished string) (demoReport, error) 
 	slices.Sort(d.lags)
 	r.LagP50, r.LagP99, r.LagMax = d.lag(0.5), d.lag(0.99), d.lag(1)
 	d.mu.Unlock()
-	_, err = d.client.Purge(ctx, d.queue.Name(), storage.Filter{State: storage.Dead})
-	return r, err
+	return r, d.clear()
+}
+
+// clear leaves nothing of the demo in the store.
+func (d *demo) clear() error {
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	defer stop()
+	var errs []error
+	for _, state := range []storage.State{storage.Delayed, storage.Ready, storage.Dead} {
+		_, err := d.client.Purge(ctx, d.queue.Name(), storage.Filter{State: state})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // lag returns a quantile of the sorted lags in milliseconds.

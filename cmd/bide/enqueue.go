@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bidemq/bide"
 	"github.com/bidemq/bide/storage"
@@ -41,9 +42,15 @@ reported with its number, and the others are enqueued.`,
   bide enqueue mail --lines mails.jsonl`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
-			if e.lines != "" {
-				if len(args) == 2 {
-					return invalid("a body and --lines exclude each other")
+			if err := storage.CheckQueue(args[0]); err != nil {
+				return err
+			}
+			if err := givenEmpty(c, "id", "key"); err != nil {
+				return err
+			}
+			if c.Flags().Changed("lines") {
+				if len(args) == 2 || beside(c, "lines") {
+					return invalid("--lines takes everything from the lines, no body and no other flags of the message")
 				}
 				return a.with(c.Context(), func(client *bide.Client) error {
 					return a.enqueueLines(c.Context(), client, args[0], e.lines)
@@ -71,6 +78,25 @@ reported with its number, and the others are enqueued.`,
 	f.BoolVar(&e.rerun, "rerun", false, "run again after a running message of the same id")
 	f.StringVar(&e.lines, "lines", "", "file of JSON lines to enqueue, - is standard input")
 	return c
+}
+
+// givenEmpty refuses flags that were given and are empty: an empty variable of a shell is no wish for
+// everything, or for a made-up id.
+func givenEmpty(c *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return invalid("--%s is empty", name)
+		}
+	}
+	return nil
+}
+
+// beside says whether a flag of the message was given beside the named one.
+func beside(c *cobra.Command, name string) (found bool) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		found = found || f.Name != name && f.Name != "store" && f.Name != "json"
+	})
+	return found
 }
 
 // read makes the message that the flags and arguments say.
@@ -108,6 +134,9 @@ func parseHeaders(pairs []string) (map[string]string, error) {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
 			return nil, invalid("header %q is not NAME=VALUE", pair)
+		}
+		if _, twice := headers[name]; twice {
+			return nil, invalid("header %q is given twice", name)
 		}
 		headers[name] = value
 	}

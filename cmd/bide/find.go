@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +56,12 @@ func (a *app) ls() *cobra.Command {
 		Example: "  bide ls order.timeout --state delayed --to 2026-01-31",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(states) == 0 {
+				return invalid("--state is empty")
+			}
+			if err := givenEmpty(c, "key", "from", "to"); err != nil {
+				return err
+			}
 			filters := make([]storage.Filter, len(states))
 			for i, name := range states {
 				state, err := storage.ParseState(name)
@@ -71,6 +79,7 @@ func (a *app) ls() *cobra.Command {
 	s.flags(c, 50, "messages of each state at most, 0 is all")
 	c.Flags().StringSliceVar(&states, "state", []string{"leased", "ready", "delayed", "dead"}, "which states, in this order")
 	c.Flags().BoolVar(&desc, "desc", false, "latest first")
+	completeStates(c, storage.Delayed, storage.Ready, storage.Leased, storage.Dead)
 	return c
 }
 
@@ -98,7 +107,7 @@ func (a *app) list(c *cobra.Command, client *bide.Client, queue string, filters 
 			if r.MaxAttempts > 0 {
 				attempts += fmt.Sprintf("/%d", r.MaxAttempts)
 			}
-			t.row(r.ID, r.State.String(), relative(r.At(), st.Now), fmt.Sprint(r.Priority), attempts, r.Key, preview(r.Body, 40))
+			t.row(plain(r.ID), r.State.String(), relative(r.At(), st.Now), fmt.Sprint(r.Priority), attempts, plain(r.Key), preview(r.Body, 40))
 		}
 	}
 	if t == nil {
@@ -115,6 +124,9 @@ func (a *app) get() *cobra.Command {
 		Short: "Show one message",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
+			if body && a.json {
+				return invalid("--body and --json exclude each other")
+			}
 			return a.with(c.Context(), func(client *bide.Client) error {
 				r, err := client.Get(c.Context(), args[0], args[1])
 				switch {
@@ -136,7 +148,7 @@ func (a *app) get() *cobra.Command {
 
 // describe prints a record for a person, without what it does not have.
 func (a *app) describe(r storage.Record) error {
-	t := &table{a.table("id", r.ID).w}
+	t := &table{a.table("id", plain(r.ID)).w}
 	field := func(name, value string) {
 		if value != "" {
 			t.row(name, value)
@@ -145,7 +157,7 @@ func (a *app) describe(r storage.Record) error {
 	field("state", r.State.String())
 	field("due", stamp(r.Due))
 	field("enqueued", stamp(r.Enqueued))
-	field("key", r.Key)
+	field("key", plain(r.Key))
 	field("priority", fmt.Sprint(r.Priority))
 	limit := "no limit"
 	if r.MaxAttempts > 0 {
@@ -162,8 +174,8 @@ func (a *app) describe(r storage.Record) error {
 	if r.Successor {
 		field("successor", "runs after this one")
 	}
-	for name, value := range r.Headers {
-		field("header "+name, preview([]byte(value), 200))
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		field("header "+plain(name), preview([]byte(r.Headers[name]), 200))
 	}
 	field("body", strings.TrimSpace(preview(r.Body, 2000)))
 	return t.end()

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,67 +19,9 @@ import (
 )
 
 const (
-	linesAtOnce = 500     // messages in a call
-	longestLine = 4 << 20 // bytes; a body is 1 MiB at most, and base64 and escapes make it longer
+	linesAtOnce = 500      // messages in a call
+	longestLine = 16 << 20 // bytes; a body may be ten times as long with escapes
 )
-
-// line is a message as a line of JSON.
-type line struct {
-	payload
-	ID          string            `json:"id"`
-	In          string            `json:"in"`
-	Due         *time.Time        `json:"due"`
-	Key         string            `json:"key"`
-	Priority    int               `json:"priority"`
-	Headers     map[string]string `json:"headers"`
-	ExpireIn    string            `json:"expire_in"`
-	MaxAttempts int               `json:"max_attempts"`
-	DedupFor    string            `json:"dedup_for"`
-	OnLive      string            `json:"on_live"`
-}
-
-// parseLine reads one line. A field that it does not know is an error, since a message that comes
-// at once because "in" was misspelled cannot be called back.
-func parseLine(data []byte) (bide.Message, error) {
-	var l line
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
-		return bide.Message{}, invalid("%v", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return bide.Message{}, invalid("more than one JSON value")
-	}
-	m := bide.Message{ID: l.ID, Key: l.Key, Priority: l.Priority, Headers: l.Headers, MaxAttempts: l.MaxAttempts}
-	if l.Due != nil {
-		m.Due = *l.Due
-	}
-	var err error
-	if m.Body, err = l.bytes(); err != nil {
-		return m, err
-	}
-	for _, span := range []struct {
-		name, value string
-		to          *time.Duration
-	}{{"in", l.In, &m.Delay}, {"expire_in", l.ExpireIn, &m.ExpireIn}, {"dedup_for", l.DedupFor, &m.DedupFor}} {
-		if span.value == "" {
-			continue
-		}
-		if *span.to, err = time.ParseDuration(span.value); err != nil {
-			return m, invalid("%s: %q is not a duration like 90s or 1h30m", span.name, span.value)
-		}
-	}
-	for _, o := range []storage.OnLive{storage.Keep, storage.Replace, storage.Rerun} {
-		if l.OnLive == o.String() {
-			m.OnLive = o
-			return m, nil
-		}
-	}
-	if l.OnLive != "" {
-		return m, invalid("on_live: %q is not keep, replace or rerun", l.OnLive)
-	}
-	return m, nil
-}
 
 // lineEnqueuer enqueues lines in batches and counts what became of them.
 type lineEnqueuer struct {
@@ -112,40 +53,66 @@ func (a *app) enqueueLines(ctx context.Context, client *bide.Client, queue, name
 	bar := progressbar.NewOptions64(size, progressbar.OptionSetWriter(a.progress()), progressbar.OptionSetDescription("enqueue "+queue),
 		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
 	e := &lineEnqueuer{app: a, client: client, queue: queue, counts: map[storage.Outcome]int{}}
-	err := e.read(ctx, io.TeeReader(in, bar))
-	if err == nil {
-		err = e.flush(ctx)
-	}
+	err := e.read(ctx, bufio.NewReaderSize(io.TeeReader(in, bar), 64<<10))
+	err = errors.Join(err, e.flush(ctx))
 	_ = bar.Finish()
 	return errors.Join(err, e.summary())
 }
 
-func (e *lineEnqueuer) read(ctx context.Context, in io.Reader) error {
-	scan := bufio.NewScanner(in)
-	scan.Buffer(make([]byte, 64<<10), longestLine)
-	for scan.Scan() {
-		e.lines++
-		data := bytes.TrimSpace(scan.Bytes())
-		if len(data) == 0 {
-			continue
+// read enqueues line after line. It fails when the input or the store does, not when a line is bad.
+func (e *lineEnqueuer) read(ctx context.Context, in *bufio.Reader) error {
+	for {
+		data, long, err := readLine(in)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
 		}
-		m, err := parseLine(data)
-		if err != nil {
-			e.fail(e.lines, err)
-			continue
+		if len(data) > 0 || long {
+			e.lines++
+			e.line(data, long)
 		}
-		e.batch = append(e.batch, m)
-		e.numbers = append(e.numbers, e.lines)
 		if len(e.batch) == linesAtOnce {
 			if err := e.flush(ctx); err != nil {
 				return err
 			}
 		}
+		if err != nil {
+			return nil
+		}
 	}
-	if errors.Is(scan.Err(), bufio.ErrTooLong) {
-		return invalid("line %d is longer than %d bytes; it and what follows were not read", e.lines+1, longestLine)
+}
+
+func (e *lineEnqueuer) line(data []byte, long bool) {
+	if e.lines == 1 {
+		data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	}
-	return scan.Err()
+	data = bytes.TrimSpace(data)
+	switch m, err := parseLine(data); {
+	case long:
+		e.fail(e.lines, invalid("the line is longer than %d bytes", longestLine))
+	case len(data) == 0:
+	case err != nil:
+		e.fail(e.lines, err)
+	default:
+		e.batch = append(e.batch, m)
+		e.numbers = append(e.numbers, e.lines)
+	}
+}
+
+// readLine returns the next line with its end, or says that it is too long and skips it. At the end
+// of the input the error is io.EOF, beside a last line without an end.
+func readLine(in *bufio.Reader) (line []byte, long bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > longestLine {
+			line, long = nil, true
+		}
+		if !long {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, long, err
+		}
+	}
 }
 
 // flush enqueues what was read. It fails when the store does, not when a message is refused.

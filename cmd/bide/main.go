@@ -11,10 +11,34 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends ctx, which lets what runs come to its end; the second one kills.
-	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// untilInterrupted returns a context that the first interrupt ends, for commands that have something
+// to bring to its end. The second interrupt runs kill and ends the program. Commands that do not use
+// it end at the first.
+func untilInterrupted(ctx context.Context, kill func()) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ended:
+			return
+		}
+		select {
+		case <-signals:
+			kill()
+			os.Exit(interrupted)
+		case <-ended:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(ended)
+		cancel()
+	}
 }

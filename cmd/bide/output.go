@@ -3,14 +3,17 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
+	"github.com/bidemq/bide"
 	"github.com/bidemq/bide/storage"
 )
 
@@ -18,30 +21,27 @@ import (
 type payload struct {
 	Body   json.RawMessage `json:"body,omitempty"`
 	Text   *string         `json:"text,omitempty"`
-	Base64 []byte          `json:"base64,omitempty"`
+	Base64 *string         `json:"base64,omitempty"`
 }
 
 func showPayload(body []byte) payload {
 	switch {
 	case len(body) == 0:
 		return payload{}
-	case json.Valid(body):
+	case json.Valid(body) && utf8.Valid(body):
 		return payload{Body: body}
 	case utf8.Valid(body):
 		text := string(body)
 		return payload{Text: &text}
 	default:
-		return payload{Base64: body}
+		text := base64.StdEncoding.EncodeToString(body)
+		return payload{Base64: &text}
 	}
 }
 
 // bytes is the body that a payload shows.
-func (p *payload) bytes() ([]byte, error) {
+func (p *payload) bytes() (body []byte, err error) {
 	given := 0
-	body := p.Base64
-	if p.Base64 != nil {
-		given++
-	}
 	if p.Body != nil {
 		given++
 		body = p.Body
@@ -50,14 +50,20 @@ func (p *payload) bytes() ([]byte, error) {
 		given++
 		body = []byte(*p.Text)
 	}
+	if p.Base64 != nil {
+		given++
+		if body, err = base64.StdEncoding.DecodeString(*p.Base64); err != nil {
+			return nil, invalid("base64: %v", err)
+		}
+	}
 	if given > 1 {
 		return nil, invalid("only one of body, text and base64 may be given")
 	}
 	return body, nil
 }
 
-// shown is a record as JSON shows it. What the producer said has the names that enqueue --lines
-// reads.
+// shown is a record as JSON shows it. What the producer said has the names that enqueue --lines has
+// for it, and the same meaning.
 type shown struct {
 	ID string `json:"id"`
 	payload
@@ -68,7 +74,7 @@ type shown struct {
 	Headers     map[string]string `json:"headers,omitempty"`
 	Attempts    int               `json:"attempts"`
 	Deliveries  int               `json:"deliveries"`
-	MaxAttempts int               `json:"max_attempts,omitempty"`
+	MaxAttempts int               `json:"max_attempts"` // -1 is no limit
 	ExpireIn    string            `json:"expire_in,omitempty"`
 	DedupFor    string            `json:"dedup_for,omitempty"`
 	Seq         int64             `json:"seq"`
@@ -87,6 +93,9 @@ func show(r storage.Record) shown {
 		Headers: r.Headers, Attempts: r.Attempts, Deliveries: r.Deliveries, MaxAttempts: r.MaxAttempts,
 		ExpireIn: span(r.ExpireIn), DedupFor: span(r.DedupFor), Seq: r.Seq, Enqueued: r.Enqueued,
 		LeasedBy: r.Lease.By, Token: r.Lease.Token, Reason: r.Reason, Successor: r.Successor,
+	}
+	if r.MaxAttempts == 0 {
+		s.MaxAttempts = bide.Unlimited
 	}
 	if !r.Lease.Until.IsZero() {
 		s.LeaseUntil = &r.Lease.Until
@@ -160,16 +169,21 @@ func preview(body []byte, most int) string {
 	if !utf8.Valid(body) {
 		return fmt.Sprintf("%d bytes", len(body))
 	}
-	s := strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, string(body))
+	s := plain(string(body))
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most-1]) + "…"
 	}
 	return s
+}
+
+// plain is text without what could steer a terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // printf writes a line for people; with --json there are none.

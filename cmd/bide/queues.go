@@ -63,7 +63,7 @@ func count(queue string, st storage.Stats) counted {
 		Total: map[string]int64{
 			"enqueued": n.Enqueued, "duplicates": n.Duplicates, "replaced": n.Replaced, "reruns": n.Reruns, "claimed": n.Claimed,
 			"acked": n.Acked, "retried": n.Retried, "released": n.Released, "lapsed": n.Lapsed, "died": n.Died, "redriven": n.Redriven,
-			"expired": n.Expired, "canceled": n.Cancelled, "purged": n.Purged, "wakeups": n.Wakeups, "empty_claims": n.EmptyClaims,
+			"expired": n.Expired, "canceled": n.Canceled, "purged": n.Purged, "wakeups": n.Wakeups, "empty_claims": n.EmptyClaims,
 			"clock_steps": n.ClockSteps,
 		},
 	}
@@ -87,6 +87,7 @@ func (a *app) stats() *cobra.Command {
 						names = append(names, name)
 					}
 				}
+				slices.Sort(names)
 				return a.showStats(c, client, slices.Compact(names))
 			})
 		},

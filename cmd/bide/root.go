@@ -3,12 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,9 @@ import (
 	"github.com/bidemq/bide"
 	"github.com/bidemq/bide/storage"
 )
+
+// interrupted is the exit code of what was interrupted before its end, as shells have it.
+const interrupted = 130
 
 // defaultStore is where messages are kept unless --store or BIDE_STORE says otherwise.
 const defaultStore = "pebble:.bide"
@@ -32,13 +37,14 @@ type app struct {
 
 // run is the program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	a := &app{in: in, out: out, err: errw}
+	checked := &checkedWriter{w: out}
+	a := &app{in: in, out: checked, err: errw}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(checked)
 	root.SetErr(errw)
-	err := root.ExecuteContext(ctx)
+	err := cmp.Or(root.ExecuteContext(ctx), checked.err)
 	if err == nil {
 		return 0
 	}
@@ -62,7 +68,7 @@ func exitCode(err error) int {
 		{bide.ErrConflict, 5},
 		{bide.ErrExpired, 5},
 		{bide.ErrFull, 5},
-		{context.Canceled, 130},
+		{context.Canceled, interrupted},
 	} {
 		if errors.Is(err, c.kind) {
 			return c.code
@@ -84,6 +90,7 @@ func (a *app) root() *cobra.Command {
 		Long:          longHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       version(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return invalid("unknown command %q; bide --help lists them", args[0])
@@ -92,9 +99,8 @@ func (a *app) root() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	store := os.Getenv("BIDE_STORE")
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.store, "store", store, "where messages are kept: pebble:DIR, mem:, redis://HOST, rediss://, redis+unix:///SOCKET,\n"+
+	flags.StringVar(&a.store, "store", "", "where messages are kept: pebble:DIR, mem:, redis://HOST, rediss://, redis+unix:///SOCKET,\n"+
 		"redis+sentinel://, redis+cluster://; also BIDE_STORE (default "+defaultStore+")")
 	flags.BoolVar(&a.json, "json", false, "print JSON, an object a line")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return invalid("%v", err) })
@@ -105,6 +111,9 @@ func (a *app) root() *cobra.Command {
 	)
 	for _, c := range root.Commands() {
 		c.Args = usage(c.Args)
+		if c.ValidArgsFunction == nil {
+			c.ValidArgsFunction = a.completeQueue
+		}
 	}
 	return root
 }
@@ -126,13 +135,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{storage.ErrInvalid}, args...)...)
 }
 
-// url is the store of the commands that keep messages.
-func (a *app) url() string {
-	if a.store == "" {
-		return defaultStore
-	}
-	return a.store
-}
+// url is the store that was asked for, "" if none was.
+func (a *app) url() string { return cmp.Or(a.store, os.Getenv("BIDE_STORE")) }
 
 func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -140,7 +144,11 @@ func (a *app) logger() *slog.Logger {
 
 // with runs do with a client of the store, and closes both.
 func (a *app) with(ctx context.Context, do func(*bide.Client) error) (err error) {
-	engine, err := openStore(ctx, a.url(), a.logger())
+	store := cmp.Or(a.url(), defaultStore)
+	if store == "mem:" {
+		return invalid("mem: forgets everything when this command ends; only demo can use it")
+	}
+	engine, err := openStore(ctx, store, a.logger())
 	if err != nil {
 		return err
 	}
@@ -155,4 +163,54 @@ func (a *app) with(ctx context.Context, do func(*bide.Client) error) (err error)
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// version is that of the module, as the program was built.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// completeQueue completes the first argument, which is a queue.
+func (a *app) completeQueue(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if len(args) == 0 && strings.Contains(c.Use, "QUEUE") {
+		_ = a.with(c.Context(), func(client *bide.Client) error { // what cannot be read is not completed
+			for name, err := range client.Queues(c.Context()) {
+				if err != nil {
+					return err
+				}
+				names = append(names, name)
+			}
+			return nil
+		})
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeStates completes a flag that takes states.
+func completeStates(c *cobra.Command, states ...storage.State) {
+	names := make([]string, len(states))
+	for i, s := range states {
+		names[i] = s.String()
+	}
+	// The only error is that of a flag which is not there.
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkedWriter remembers that something could not be written, so that a full disk does not look
+// like success.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if err != nil && c.err == nil {
+		c.err = fmt.Errorf("write the output: %w", err)
+	}
+	return n, err
 }

@@ -21,7 +21,7 @@ func openStore(ctx context.Context, address string, log *slog.Logger) (storage.E
 	if !found {
 		return nil, invalid("store %q is not a URL, say pebble:%s or redis://%s", address, address, address)
 	}
-	switch scheme {
+	switch scheme = strings.ToLower(scheme); scheme {
 	case "mem":
 		if rest != "" {
 			return nil, invalid("store %q: mem: takes nothing more", address)
@@ -30,7 +30,7 @@ func openStore(ctx context.Context, address string, log *slog.Logger) (storage.E
 	case "pebble":
 		return openPebble(rest, log)
 	case "redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster":
-		return redisstore.OpenWith(ctx, address, redisstore.Options{Logger: log})
+		return redisstore.OpenWith(ctx, scheme+":"+rest, redisstore.Options{Logger: log})
 	default:
 		return nil, invalid("store %q: scheme %q is not one of pebble, mem, redis, rediss, redis+unix, redis+sentinel, redis+cluster", address, scheme)
 	}
@@ -39,8 +39,11 @@ func openStore(ctx context.Context, address string, log *slog.Logger) (storage.E
 // openPebble opens pebble:DIR or pebble:DIR?relaxed=true.
 func openPebble(rest string, log *slog.Logger) (storage.Engine, error) {
 	dir, query, _ := strings.Cut(rest, "?")
-	if dir == "" {
-		return nil, invalid("store pebble: needs a directory, pebble:DIR")
+	if absolute, ok := strings.CutPrefix(dir, "///"); ok {
+		dir = "/" + absolute
+	}
+	if dir == "" || strings.HasPrefix(dir, "//") {
+		return nil, invalid("store pebble:%s is not pebble:DIR", rest)
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {

@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,10 +38,11 @@ func (a *app) work() *cobra.Command {
 COMMAND gets the body on its standard input and BIDE_QUEUE, BIDE_ID, BIDE_ATTEMPT,
 BIDE_MAX_ATTEMPTS, BIDE_DELIVERIES, BIDE_TOKEN, BIDE_KEY and BIDE_DUE in its environment, headers as
 BIDE_HEADER_NAME. If it exits with 0 the message is acknowledged, with 75 it is put off and no
-attempt is spent, with anything else the attempt failed and is retried. Without a command the
-messages are printed and acknowledged.
+attempt is spent, with anything else the attempt failed and is retried. BIDE_MAX_ATTEMPTS is 0 where
+there is no limit. Without a command the messages are printed and acknowledged.
 
-The first interrupt stops taking messages and waits for what runs; the second one kills.`,
+The first interrupt stops taking messages and waits for the commands that run; the second one kills
+them. What a command leaves running in the background goes on.`,
 		Example: "  bide work mail -- ./send-mail.sh",
 		RunE: func(c *cobra.Command, args []string) error {
 			queues := args
@@ -52,7 +55,7 @@ The first interrupt stops taking messages and waits for what runs; the second on
 			if len(queues) == 0 {
 				return invalid("work needs a queue; usage: %s", c.UseLine())
 			}
-			if err := w.check(); err != nil {
+			if err := w.check(queues); err != nil {
 				return err
 			}
 			return a.with(c.Context(), func(client *bide.Client) error { return a.handle(c.Context(), client, queues, w) })
@@ -66,11 +69,24 @@ The first interrupt stops taking messages and waits for what runs; the second on
 	f.DurationVar(&w.snooze, "snooze", 10*time.Second, "when a command exits with 75, try again after this")
 	f.DurationVar(&w.retryFirst, "retry", 5*time.Second, "first wait after a failure; it doubles with each attempt")
 	f.DurationVar(&w.retryMost, "retry-most", 6*time.Hour, "longest wait after a failure")
-	f.BoolVar(&w.untilEmpty, "until-empty", false, "end when the queues hold nothing that waits or runs")
+	f.BoolVar(&w.untilEmpty, "until-empty", false, "end when the queues hold nothing that waits or runs; what waits in a paused queue does not count")
 	return c
 }
 
-func (w *working) check() error {
+func (w *working) check(queues []string) error {
+	for i, queue := range queues {
+		if err := storage.CheckQueue(queue); err != nil {
+			return err
+		}
+		if slices.Contains(queues[:i], queue) {
+			return invalid("queue %q is named twice", queue)
+		}
+	}
+	if len(w.command) > 0 {
+		if _, err := exec.LookPath(w.command[0]); err != nil {
+			return invalid("%v", err)
+		}
+	}
 	switch {
 	case w.concurrency < 1 || w.concurrency > 10_000:
 		return invalid("concurrency %d is not between 1 and 10000", w.concurrency)
@@ -83,8 +99,11 @@ func (w *working) check() error {
 }
 
 func (a *app) handle(ctx context.Context, client *bide.Client, queues []string, w working) error {
-	ctx, stop := context.WithCancel(ctx)
+	commands := a.newCommander(w)
+	ctx, stop := untilInterrupted(ctx, commands.kill)
 	defer stop()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	drain := w.drain
 	if drain == 0 {
 		drain = -1 // none, where zero is the consumer's default
@@ -99,33 +118,26 @@ func (a *app) handle(ctx context.Context, client *bide.Client, queues []string, 
 	})
 	handler := a.printer()
 	if len(w.command) > 0 {
-		handler = a.commander(w)
+		handler = commands.handle
 	}
-	seen := map[string]bool{}
 	for _, queue := range queues {
-		if err := storage.CheckQueue(queue); err != nil {
-			return err
-		}
-		if seen[queue] {
-			return invalid("queue %q is named twice", queue)
-		}
-		seen[queue] = true
 		consumer.Handle(queue, handler)
 	}
 	watching := make(chan error, 1)
 	if w.untilEmpty {
-		go func() { watching <- stopWhenEmpty(ctx, client, queues, stop) }()
+		go func() { watching <- endWhenEmpty(ctx, client, queues, end) }()
 	} else {
 		watching <- nil
 	}
 	err := consumer.Run(ctx)
-	stop()
+	end()
 	return errors.Join(err, <-watching)
 }
 
-// stopWhenEmpty calls stop when no queue holds a message that waits or runs.
-func stopWhenEmpty(ctx context.Context, client *bide.Client, queues []string, stop func()) error {
-	defer stop()
+// endWhenEmpty calls end when no queue holds a message that waits or runs. What waits in a paused
+// queue does not count.
+func endWhenEmpty(ctx context.Context, client *bide.Client, queues []string, end func()) error {
+	defer end()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -138,7 +150,10 @@ func stopWhenEmpty(ctx context.Context, client *bide.Client, queues []string, st
 				}
 				return err
 			}
-			left += st.Delayed + st.Ready + st.Leased
+			left += st.Leased
+			if !st.Config.Paused {
+				left += st.Delayed + st.Ready
+			}
 		}
 		if left == 0 {
 			return nil
