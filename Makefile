@@ -2,6 +2,7 @@
 
 GO   ?= go
 T    ?= 30s
+N    ?= 2000
 LINT := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
@@ -16,15 +17,15 @@ demo:
 
 ## test: lint, run everything with the race detector, then what measures time
 test: export BIDE_REQUIRE_REDIS = 1
-test: setup tidy-check lint race lag
+test: setup tidy-check lint race programs lag
 
 ## setup: install what the tests need and Go modules do not bring
 setup:
 	@./.ci/setup
 
-## race: all tests with the race detector
+## race: all tests with the race detector, and a tenth of the random programs
 race:
-	$(GO) test -race -shuffle=on -timeout 15m ./...
+	BIDE_PROGRAMS=200 $(GO) test -race -shuffle=on -timeout 15m ./...
 
 ## short: tests that need no server and little time
 short:
@@ -42,9 +43,10 @@ fuzz:
 		done; \
 	done
 
-## programs: twenty thousand random programs against each engine
+## programs: N (2000) random programs against each engine, with their seed and what they met
 programs:
-	BIDE_PROGRAMS=20000 $(GO) test -count=1 -timeout 60m -run '/Programs' ./memstore ./pebblestore ./redisstore
+	BIDE_PROGRAMS=$(N) $(GO) test -count=1 -timeout 60m -v -run '^Test(Engine|ConformanceInMemory)$$/^Programs$$' \
+		./memstore ./pebblestore ./redisstore
 
 ## bench: micro-benchmarks of the engines and the front
 bench: setup

@@ -87,7 +87,7 @@ type Counters struct {
 	Died       int64
 	Redriven   int64
 	Expired    int64
-	Canceled  int64
+	Canceled   int64
 	Purged     int64
 
 	// What depends on the engine and the moment, and is not compared between engines.

@@ -44,6 +44,11 @@ func (g generator) span() time.Duration {
 	return pick[time.Duration](g, 0, 1, 10, 10, 20, 50, 100) * time.Millisecond
 }
 
+// bound is the end of a range, none in most cases.
+func (g generator) bound() time.Duration {
+	return sometimes(g, 3, pick[time.Duration](g, -100, -10, -1, 1, 10, 50)*time.Millisecond)
+}
+
 func (g generator) back() []int {
 	back := make([]int, 1+g.IntN(3))
 	for i := range back {
@@ -56,7 +61,7 @@ func (g generator) op() Op {
 	op := Op{After: sometimes(g, 2, pick[time.Duration](g, 1, 5, 10, 10, 20, 50, 200)*time.Millisecond)}
 	switch n := g.IntN(100); {
 	case n < 30:
-		op.Do, op.IDs, op.Prio, op.Key = "enqueue", g.ids(3), sometimes(g, 4, g.IntN(10)), sometimes(g, 3, pick(g, "k", "l"))
+		op.Do, op.IDs, op.Prio, op.Key = "enqueue", g.ids(pick(g, 3, 3, 12)), sometimes(g, 4, g.IntN(10)), sometimes(g, 3, pick(g, "k", "l"))
 		op.Delay = sometimes(g, 2, pick[time.Duration](g, -1, -20, 1, 10, 20, 50, 100)*time.Millisecond)
 		op.OnLive = pick(g, storage.Keep, storage.Keep, storage.Replace, storage.Rerun)
 		op.MaxAttempts = pick(g, 0, 1, 2, 3)
@@ -64,6 +69,7 @@ func (g generator) op() Op {
 		op.DedupFor = sometimes(g, 4, pick[time.Duration](g, 10, 50)*time.Millisecond)
 	case n < 52:
 		op.Do, op.N, op.Lease = "claim", 1+g.IntN(3), pick[time.Duration](g, 1, 10, 20, 50, 100)*time.Millisecond
+		op.Bytes = sometimes(g, 4, pick(g, 1, 40, 60))
 	case n < 72:
 		op.Do, op.Back = pick(g, "ack", "ack", "retry", "retry", "release", "bury", "expire"), g.back()
 		if op.Do == "retry" || op.Do == "release" {
@@ -81,17 +87,19 @@ func (g generator) op() Op {
 		op.Do = pick(g, "pause", "resume", "resume", "resume")
 	case n < 91:
 		op.Do, op.N = "deliveries", pick(g, 0, 0, 2, 3)
-	case n < 93:
+	case n < 92:
+		op.Do, op.ExpireIn = "queueExpiry", pick[time.Duration](g, 0, 0, 20, 100)*time.Millisecond
+	case n < 94:
 		op.Do, op.State, op.N = "purge", pick(g, storage.Delayed, storage.Ready, storage.Dead), 1+g.IntN(3)
-		op.Key, op.Desc = sometimes(g, 3, "k"), g.IntN(2) == 0
+		op.Key, op.Desc, op.From, op.To = sometimes(g, 3, "k"), g.IntN(2) == 0, g.bound(), g.bound()
 	case n < 96:
-		op.Do, op.N, op.Desc = "redrive", 1+g.IntN(3), g.IntN(2) == 0
+		op.Do, op.N, op.Desc, op.From, op.To = "redrive", 1+g.IntN(3), g.IntN(2) == 0, g.bound(), g.bound()
 		op.IDs = sometimes(g, 2, g.ids(1))
 	case n < 98:
 		op.Do, op.IDs = "get", g.ids(1)
 	default:
-		op.Do, op.State, op.N, op.Desc = "list", pick(g, storage.Delayed, storage.Ready, storage.Leased, storage.Dead), 10, g.IntN(2) == 0
-		op.Key = sometimes(g, 3, "k")
+		op.Do, op.State, op.N, op.Desc = "list", pick(g, storage.Delayed, storage.Ready, storage.Leased, storage.Dead), 1+g.IntN(4), g.IntN(2) == 0
+		op.Key, op.From, op.To = sometimes(g, 3, "k"), g.bound(), g.bound()
 	}
 	return op
 }

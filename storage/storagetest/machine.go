@@ -59,7 +59,7 @@ func (m *Machine) do(ctx context.Context, op Op) (any, error) {
 	case "enqueue":
 		return m.enqueue(ctx, op)
 	case "claim":
-		c, err := e.Claim(ctx, m.Now, storage.Claim{Queue: m.Queue, Limit: op.N, Lease: op.Lease, By: "program"})
+		c, err := e.Claim(ctx, m.Now, storage.Claim{Queue: m.Queue, Limit: op.N, MaxBytes: op.Bytes, Lease: op.Lease, By: "program"})
 		for _, r := range c.Records {
 			m.receipts = append(m.receipts, r.Receipt(m.Queue))
 		}
@@ -82,16 +82,18 @@ func (m *Machine) do(ctx context.Context, op Op) (any, error) {
 		return e.Configure(ctx, m.Queue, storage.ConfigEdit{Paused: new(op.Do == "pause")})
 	case "deliveries":
 		return e.Configure(ctx, m.Queue, storage.ConfigEdit{MaxDeliveries: &op.N})
+	case "queueExpiry":
+		return e.Configure(ctx, m.Queue, storage.ConfigEdit{ExpireIn: &op.ExpireIn})
 	case "purge":
-		return e.Purge(ctx, m.Now, m.Queue, op.filter(op.State))
+		return e.Purge(ctx, m.Now, m.Queue, m.filter(op, op.State))
 	case "redrive":
-		f := op.filter(storage.Dead)
+		f := m.filter(op, storage.Dead)
 		f.ID = id
 		return e.Redrive(ctx, m.Now, m.Queue, f)
 	case "get":
 		return e.Get(ctx, m.Now, m.Queue, id)
 	case "list":
-		return listed(e.List(ctx, m.Now, m.Queue, op.filter(op.State)))
+		return m.list(ctx, m.filter(op, op.State))
 	}
 	return nil, fmt.Errorf("unknown step %q", op.Do)
 }
@@ -114,8 +116,31 @@ func (m *Machine) enqueue(ctx context.Context, op Op) (any, error) {
 	return results, err
 }
 
-func (o Op) filter(state storage.State) storage.Filter {
-	return storage.Filter{State: state, Key: o.Key, Desc: o.Desc, Limit: o.N}
+func (m *Machine) filter(op Op, state storage.State) storage.Filter {
+	f := storage.Filter{State: state, Key: op.Key, Desc: op.Desc, Limit: op.N}
+	if op.From != 0 {
+		f.From = m.Now.Add(op.From)
+	}
+	if op.To != 0 {
+		f.To = m.Now.Add(op.To)
+	}
+	return f
+}
+
+// list reads page after page: engines agree on what they list, not on where pages end.
+func (m *Machine) list(ctx context.Context, f storage.Filter) (any, error) {
+	var all []storage.Record
+	for {
+		page, err := m.Engine.List(ctx, m.Now, m.Queue, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Records...)
+		if !page.More {
+			return all, nil
+		}
+		f.After = page.Last
+	}
 }
 
 // back returns the receipts that a step means; none where it has got none so far.
@@ -127,11 +152,6 @@ func (m *Machine) back(which []int) []storage.Receipt {
 		}
 	}
 	return rs
-}
-
-// listed is what engines agree on for one page: the records, and whether to go on.
-func listed(p storage.Page, err error) (any, error) {
-	return p.Records, err
 }
 
 // View is everything that can be seen of a queue.

@@ -18,7 +18,7 @@ type Program []Op
 // Op is one step of a program: time passes, then a call is made. Fields that a call does not name
 // are not looked at.
 type Op struct {
-	Do    string        // enqueue, claim, extend, ack, retry, release, bury, expire, cancel, cancelRunning, reschedule, edit, pause, resume, deliveries, purge, redrive, get, list
+	Do    string        // one of the names in machine.go
 	After time.Duration // what passes before
 
 	IDs   []string      // enqueue: one record each; by-id calls: the first
@@ -28,15 +28,18 @@ type Op struct {
 
 	OnLive      storage.OnLive // enqueue
 	MaxAttempts int            // enqueue
-	ExpireIn    time.Duration  // enqueue
+	ExpireIn    time.Duration  // enqueue, queueExpiry
 	DedupFor    time.Duration  // enqueue
 
 	N     int           // claim, purge, redrive, list: limit; deliveries: MaxDeliveries
+	Bytes int           // claim
 	Lease time.Duration // claim, extend
 	Back  []int         // extend and settlements: which receipts, 0 is the latest got, 1 the one before
 
 	State storage.State // list, purge
 	Desc  bool          // list, purge, redrive
+	From  time.Duration // list, purge, redrive: bounds, from now on; zero is none
+	To    time.Duration
 }
 
 // String prints the program as Go source.
