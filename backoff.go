@@ -12,9 +12,10 @@ import (
 type Backoff func(attempt int) time.Duration
 
 // Exponential returns a Backoff that waits about first after the first attempt and doubles that with
-// each, up to most. Every wait is spread by a fifth up and down, so that what failed together does
-// not come back together.
+// each, up to most, or to fifty years. Every wait is spread by a fifth up and down, so that what
+// failed together does not come back together.
 func Exponential(first, most time.Duration) Backoff {
+	most = clamp(most)
 	return func(attempt int) time.Duration {
 		d := grow(first, most, attempt)
 		return d - d/5 + rand.N(2*(d/5)+1)
@@ -41,6 +42,8 @@ const (
 	firstRepeat = 20 * time.Millisecond // of a call that the engine could not take
 	mostRepeat  = 5 * time.Second
 )
+
+func defaultBackoff() Backoff { return Exponential(firstRetry, mostRetry) }
 
 // repeatAfter spreads over the whole of the grown wait: many processes meet the same outage.
 func repeatAfter(failures int) time.Duration {

@@ -3,11 +3,13 @@
 package bide_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/bidemq/bide"
 	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/storage"
 )
 
 func TestExponentialGrowsAndSpreads(t *testing.T) {
@@ -34,4 +36,12 @@ func TestExponentialGrowsAndSpreads(t *testing.T) {
 func TestExponentialOfNothing(t *testing.T) {
 	assert.Equal(t, bide.Exponential(0, time.Hour)(3), 0)
 	assert.Equal(t, bide.Exponential(-time.Second, time.Hour)(3), 0)
+}
+
+func TestExponentialStaysInBounds(t *testing.T) {
+	for range 1000 {
+		d := bide.Exponential(time.Second, math.MaxInt64)(60)
+		assert.True(t, d >= storage.MaxDelay/5*4 && d <= storage.MaxDelay/5*6, d)
+		assert.Equal(t, bide.Exponential(time.Hour, -time.Hour)(3), 0)
+	}
 }

@@ -5,6 +5,7 @@ package bide
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,15 +14,16 @@ import (
 // the next one, and nothing waits while none is. It has no goroutine while it has no work.
 type batcher[T, R any] struct {
 	ctx      context.Context // of every call; callers' contexts never end one
-	call     func(ctx context.Context, lane string, values []T) ([]R, error)
+	call     func(ctx context.Context, within time.Duration, lane string, values []T) ([]R, error)
 	maxItems int // in a call
 	maxBytes int // in a call of more than one item
 	flights  int // calls under way at once in a lane
 
-	mu     sync.Mutex
-	lanes  map[string]*lane[T, R] // an entry exists exactly while the lane has items or calls
-	closed bool
-	empty  chan struct{} // closed when closed is set and no lane is left
+	mu      sync.Mutex
+	lanes   map[string]*lane[T, R] // an entry exists exactly while the lane has items or calls
+	callers int                    // that make their calls themselves
+	closed  bool
+	empty   chan struct{} // closed when closed is set and neither a lane nor such a caller is left
 }
 
 type lane[T, R any] struct {
@@ -30,15 +32,22 @@ type lane[T, R any] struct {
 }
 
 type item[T, R any] struct {
-	value     T
-	size      int
-	repeatFor time.Duration
-	answer    chan answer[R] // gets one value
+	value T
+	size  int
+	terms
+	since  time.Time      // when it came
+	answer chan answer[R] // gets one value
 
 	// Guarded by batcher.mu.
 
 	sent bool
 	gone bool // the caller does not listen any more
+}
+
+// terms of an item.
+type terms struct {
+	repeatFor time.Duration // from its coming on, while the engine is unavailable; also if it was not sent yet
+	within    time.Duration // a call with the item is cut off after this
 }
 
 type answer[R any] struct {
@@ -52,7 +61,11 @@ type unsureError struct{ error }
 
 func (e unsureError) Unwrap() error { return e.error }
 
-func newBatcher[T, R any](ctx context.Context, call func(context.Context, string, []T) ([]R, error), c ClientConfig) *batcher[T, R] {
+func newBatcher[T, R any](
+	ctx context.Context,
+	call func(context.Context, time.Duration, string, []T) ([]R, error),
+	c ClientConfig,
+) *batcher[T, R] {
 	return &batcher[T, R]{
 		ctx:      ctx,
 		call:     call,
@@ -66,12 +79,13 @@ func newBatcher[T, R any](ctx context.Context, call func(context.Context, string
 
 // do sends a value with others and returns its answer. When ctx ends before the value was sent, it
 // is not sent and the error is ctx's alone; afterwards it is an unsureError. A call that meets
-// ErrUnavailable is repeated until repeatFor has passed.
-func (b *batcher[T, R]) do(ctx context.Context, name string, value T, size int, repeatFor time.Duration) (answer[R], error) {
+// ErrUnavailable is repeated until the item's patience is over; if it was not sent until then, the
+// error is ErrUnavailable alone.
+func (b *batcher[T, R]) do(ctx context.Context, name string, value T, size int, t terms) (answer[R], error) {
 	if err := ctx.Err(); err != nil {
 		return answer[R]{}, err
 	}
-	it := &item[T, R]{value: value, size: size, repeatFor: repeatFor, answer: make(chan answer[R], 1)}
+	it := &item[T, R]{value: value, size: size, terms: t, since: time.Now(), answer: make(chan answer[R], 1)}
 	if err := b.add(name, it); err != nil {
 		return answer[R]{}, err
 	}
@@ -125,7 +139,7 @@ func (b *batcher[T, R]) fly(name string, l *lane[T, R]) {
 		if len(batch) == 0 {
 			return
 		}
-		b.send(name, batch)
+		b.send(name, l, batch)
 	}
 }
 
@@ -162,14 +176,14 @@ func (b *batcher[T, R]) take(name string, l *lane[T, R]) []*item[T, R] {
 }
 
 // send makes one call and answers its items, repeating the call for those who want that.
-func (b *batcher[T, R]) send(name string, batch []*item[T, R]) {
-	began := time.Now()
+func (b *batcher[T, R]) send(name string, l *lane[T, R], batch []*item[T, R]) {
 	for tries := 1; ; tries++ {
-		values := make([]T, len(batch))
+		values, within := make([]T, len(batch)), batch[0].within
 		for i, it := range batch {
 			values[i] = it.value
+			within = min(within, it.within)
 		}
-		results, err := b.call(b.ctx, name, values)
+		results, err := b.call(b.ctx, within, name, values)
 		switch {
 		case err == nil:
 			for i, it := range batch {
@@ -183,32 +197,43 @@ func (b *batcher[T, R]) send(name string, batch []*item[T, R]) {
 			refuse(batch, unsureError{err})
 			return
 		}
-		batch = b.patient(batch, err, time.Since(began))
+		var left time.Duration
+		batch, left = b.patient(l, batch, err)
 		if len(batch) == 0 {
 			return
 		}
-		if err := sleep(b.ctx, repeatAfter(tries)); err != nil {
+		if err := sleep(b.ctx, min(left, repeatAfter(tries))); err != nil {
 			refuse(batch, unsureError{err})
 			return
 		}
 	}
 }
 
-// patient returns those items whose callers wait for another try, and answers the others.
-func (b *batcher[T, R]) patient(batch []*item[T, R], err error, waited time.Duration) []*item[T, R] {
+// patient returns those items of a batch whose callers wait for another try, and for how long at
+// most. It answers the others, also those that wait in the lane: nothing is tried for them meanwhile.
+func (b *batcher[T, R]) patient(l *lane[T, R], batch []*item[T, R], err error) (stay []*item[T, R], left time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var stay []*item[T, R]
-	for _, it := range batch {
-		switch {
-		case it.gone:
-		case waited >= it.repeatFor:
-			it.answer <- answer[R]{err: unsureError{err}}
-		default:
-			stay = append(stay, it)
-		}
+	now := time.Now()
+	l.waiting = slices.DeleteFunc(l.waiting, func(it *item[T, R]) bool { return it.tire(now, err) })
+	stay = slices.DeleteFunc(batch, func(it *item[T, R]) bool { return it.tire(now, unsureError{err}) })
+	for _, it := range stay {
+		left = max(left, it.repeatFor-now.Sub(it.since))
 	}
-	return stay
+	return stay, left
+}
+
+// tire answers an item whose patience is over, and says whether nobody waits for it any more. The
+// caller holds batcher.mu.
+func (it *item[T, R]) tire(now time.Time, err error) bool {
+	if it.gone {
+		return true
+	}
+	if now.Sub(it.since) < it.repeatFor {
+		return false
+	}
+	it.answer <- answer[R]{err: err}
+	return true
 }
 
 func refuse[T, R any](batch []*item[T, R], err error) {
@@ -217,10 +242,22 @@ func refuse[T, R any](batch []*item[T, R], err error) {
 	}
 }
 
-func (b *batcher[T, R]) isClosed() bool {
+// enter lets in a caller that makes its calls itself, for close to wait for. It says whether it may.
+func (b *batcher[T, R]) enter() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.closed
+	if !b.closed {
+		b.callers++
+	}
+	return !b.closed
+}
+
+// exit ends what enter has begun.
+func (b *batcher[T, R]) exit() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.callers--
+	b.checkEmpty()
 }
 
 // close lets nothing in any more and waits for what is under way, or for the end of ctx.
@@ -240,7 +277,7 @@ func (b *batcher[T, R]) close(ctx context.Context) error {
 }
 
 func (b *batcher[T, R]) checkEmpty() {
-	if b.closed && len(b.lanes) == 0 {
+	if b.closed && len(b.lanes) == 0 && b.callers == 0 {
 		select {
 		case <-b.empty:
 		default:

@@ -106,7 +106,7 @@ func TestBadMessageFailsAlone(t *testing.T) {
 	})
 }
 
-func TestCancelledBeforeItWasSentIsNotSent(t *testing.T) {
+func TestCanceledBeforeItWasSentIsNotSent(t *testing.T) {
 	bubble(t, func(t *testing.T, engine *faulty, client *bide.Client) {
 		engine.takes(enqueue, 10*time.Millisecond)
 		for range 2 { // both flights are away
@@ -124,7 +124,7 @@ func TestCancelledBeforeItWasSentIsNotSent(t *testing.T) {
 	})
 }
 
-func TestCancelledAfterItWasSentIsUnknown(t *testing.T) {
+func TestCanceledAfterItWasSentIsUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T, engine *faulty, client *bide.Client) {
 		engine.takes(enqueue, 10*time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)

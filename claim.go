@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -13,10 +14,16 @@ import (
 
 // ClaimOptions say what to claim. The zero value claims one message for 30 s.
 type ClaimOptions struct {
-	Limit    int           // messages at most, up to storage.MaxBatch; 0 is 1
-	MaxBytes int           // stop before bodies and headers exceed this, though not before the first message; 0 is no bound
-	Lease    time.Duration // how long the messages are the caller's, 1 ms to storage.MaxLease; 0 is 30 s
-	By       string        // who asks, shown to people
+	// Limit bounds the messages, up to storage.MaxBatch; 0 is 1.
+	Limit int
+	// MaxBytes stops the claim before bodies and headers exceed it, though not before the first
+	// message; 0 is no bound.
+	MaxBytes int
+	// Lease is how long the messages are the caller's, 1 ms to storage.MaxLease; 0 is 30 s. It may be
+	// shorter than a consumer's, because nobody has to extend it in time.
+	Lease time.Duration
+	// By says who asks, for people.
+	By string
 }
 
 // Held is a message that was claimed by hand. Its lease runs from the claim on and is not kept by
@@ -28,8 +35,8 @@ type Held struct {
 	client *Client
 }
 
-// Claim takes due messages off a queue by hand, in claim order. It does not wait: where nothing is due, it
-// returns none. Most programs use a [Consumer], which keeps leases and settles.
+// Claim takes due messages off a queue by hand, in claim order. It does not wait: where nothing is
+// due, it returns none. Most programs use a [Consumer], which keeps leases and settles.
 func (c *Client) Claim(ctx context.Context, queue string, o ClaimOptions) ([]Held, error) {
 	held, _, err := c.claim(ctx, queue, o)
 	return held, err
@@ -68,11 +75,8 @@ func (c *Client) Deliveries(ctx context.Context, queue string, o ClaimOptions) i
 				yield(Held{}, err)
 				return
 			}
-			for i, h := range held {
-				if !yield(h, nil) {
-					c.giveBack(ctx, held[i+1:])
-					return
-				}
+			if !c.handOut(ctx, held, yield) {
+				return
 			}
 			if next > 0 {
 				if _, err := c.engine.Wait(ctx, []string{queue}, next); err != nil {
@@ -84,13 +88,31 @@ func (c *Client) Deliveries(ctx context.Context, queue string, o ClaimOptions) i
 	}
 }
 
-func (c *Client) giveBack(ctx context.Context, held []Held) {
+// handOut gives messages to a loop until that ends, by a panic perhaps, and releases the rest.
+func (c *Client) handOut(ctx context.Context, held []Held, yield func(Held, error) bool) (more bool) {
+	rest := held
+	defer func() { c.giveBack(ctx, rest) }()
 	for _, h := range held {
-		if err := h.Release(context.WithoutCancel(ctx), 0); err != nil {
-			c.log.WarnContext(ctx, "message was not released and waits for the end of its lease",
-				"queue", h.Queue, "id", h.ID, "error", err)
+		rest = rest[1:]
+		if !yield(h, nil) {
+			return false
 		}
 	}
+	return true
+}
+
+// giveBack releases messages together.
+func (c *Client) giveBack(ctx context.Context, held []Held) {
+	var all sync.WaitGroup
+	for _, h := range held {
+		all.Go(func() {
+			if err := h.Release(context.WithoutCancel(ctx), 0); err != nil {
+				c.log.WarnContext(ctx, "message was not released and waits for the end of its lease",
+					"queue", h.Queue, "id", h.ID, "error", err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // Ack says that the message is done with.
@@ -126,7 +148,7 @@ func (h Held) Extend(ctx context.Context, lease time.Duration) error {
 
 func (h Held) settle(ctx context.Context, s storage.Settlement) error {
 	s.Receipt = h.receipt
-	return h.client.settle(ctx, s, h.client.config.RepeatFor)
+	return h.client.settle(ctx, s, terms{repeatFor: h.client.config.RepeatFor, within: callPatience})
 }
 
 func text(err error) string {

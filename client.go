@@ -25,8 +25,9 @@ type ClientConfig struct {
 	// Flights bounds the calls under way at once per queue for single messages, and as many for
 	// settlements; 0 is 2. With 1, concurrent callers share more calls.
 	Flights int
-	// RepeatFor bounds how long an Enqueue or a settlement is repeated while the engine is
-	// unavailable and the caller waits, 0 is 10 s; negative repeats nothing.
+	// RepeatFor bounds how long an Enqueue or a settlement waits for an engine that is unavailable,
+	// its turn included, and is repeated meanwhile; 0 is 10 s, negative repeats nothing. A consumer
+	// repeats its settlements as long as its lease.
 	RepeatFor time.Duration
 	// Logger gets what the client recovered from (Warn) and gave up on (Error), nil is
 	// slog.Default.
@@ -39,7 +40,9 @@ type ClientConfig struct {
 //
 // Single messages that are enqueued at the same time travel together, and so do settlements: what
 // arrives while a call of the engine is under way goes with the next, and a caller that is alone
-// waits for nothing. Those calls are repeated while the engine is unavailable, no others are.
+// waits for nothing. Those calls are repeated while the engine is unavailable, no others are. One that
+// the engine does not answer within 30 s, or a consumer's within a third of its lease, is cut off and
+// counts as unavailable.
 type Client struct {
 	engine storage.Engine
 	config ClientConfig
@@ -77,9 +80,10 @@ func NewClient(engine storage.Engine, config ClientConfig) *Client {
 	return c
 }
 
-// Close lets no further message or settlement in, and waits until those under way are answered. When
-// ctx ends before that, they are given up with [ErrUnknown] and Close returns ctx's error. It does
-// not close the engine; what does not change messages keeps working until that is closed.
+// Close lets no further message or settlement in, and waits until those under way are answered, all
+// of an EnqueueMany included. When ctx ends before that, those that were sent are given up with
+// [ErrUnknown], the rest of an EnqueueMany with [ErrClosed], and Close returns ctx's error. It does not
+// close the engine; what does not change messages keeps working until that is closed.
 func (c *Client) Close(ctx context.Context) error {
 	err := errors.Join(c.records.close(ctx), c.settles.close(ctx))
 	c.cancel()

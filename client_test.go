@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -88,6 +89,33 @@ func TestDeliveriesWaitForMessages(t *testing.T) {
 		}
 		assert.Equal(t, time.Since(begun), 2*time.Hour)
 	})
+}
+
+func TestDeliveriesGiveBackWhenTheLoopDoesNotReturn(t *testing.T) {
+	for name, end := range map[string]func(h bide.Held){
+		"panic":  func(h bide.Held) { _ = []error{}[h.Attempt] },
+		"goexit": func(bide.Held) { runtime.Goexit() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, engine *faulty, client *bide.Client) {
+				_, err := orders.EnqueueMany(t.Context(), client, make([]order, 30), nil)
+				assert.NoError(t, err)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					defer func() { _ = recover() }()
+					for h, err := range client.Deliveries(t.Context(), "orders", bide.ClaimOptions{Limit: 30}) {
+						assert.NoError(t, err)
+						end(h)
+					}
+				}()
+				<-done
+				s, err := client.Stats(t.Context(), "orders")
+				assert.NoError(t, err)
+				assert.Equal(t, []int64{s.Leased, s.Ready}, []int64{1, 29})
+			})
+		})
+	}
 }
 
 func TestListings(t *testing.T) {

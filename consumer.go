@@ -25,7 +25,8 @@ type ConsumerConfig struct {
 	// are not named weigh 1.
 	Queues map[string]int
 	// Lease is how long a message stays with a consumer that has vanished, 1 s to storage.MaxLease;
-	// 0 is 30 s. Running handlers keep theirs, however long they take.
+	// 0 is 30 s. Running handlers keep theirs, however long they take: a lease below 1 s leaves no
+	// time to extend it over a network.
 	Lease time.Duration
 	// Timeout ends a handler's context this long after its start, 0 is never.
 	Timeout time.Duration
@@ -62,13 +63,16 @@ type Consumer struct {
 // NewConsumer returns a Consumer without handlers, see [Queue.Handle]. It panics if the
 // configuration is out of its bounds.
 func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
+	if client == nil {
+		misuse("NewConsumer without a client")
+	}
 	config.Concurrency = cmp.Or(config.Concurrency, 16)
 	config.Lease = cmp.Or(config.Lease, 30*time.Second)
 	config.Grace = cmp.Or(config.Grace, 10*time.Second)
 	config.DrainTimeout = cmp.Or(config.DrainTimeout, 30*time.Second)
 	config.Queues = maps.Clone(config.Queues)
 	if config.Backoff == nil {
-		config.Backoff = Exponential(firstRetry, mostRetry)
+		config.Backoff = defaultBackoff()
 	}
 	if config.Logger == nil {
 		config.Logger = client.log
@@ -88,21 +92,35 @@ func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
 			misuse("NewConsumer: queue %q has weight %d, at least 1 is needed", name, weight)
 		}
 	}
+	for _, wrap := range config.Middleware {
+		if wrap == nil {
+			misuse("NewConsumer: a Middleware is nil")
+		}
+	}
 	return &Consumer{client: client, config: config, log: config.Logger, routes: map[string]Handler{}}
 }
 
 // Handle makes the consumer run h for every message of a queue, whatever its payload; [Queue.Handle] is
-// the typed form. It panics if the queue has a handler already, or the consumer is running.
+// the typed form. It panics if the handler is nil, the queue has one already, or the consumer is
+// running.
 func (c *Consumer) Handle(queue string, h Handler, wraps ...Middleware) {
 	if err := storage.CheckQueue(queue); err != nil {
 		misuse("%v", err)
+	}
+	if h == nil {
+		misuse("queue %q has a nil handler", queue)
 	}
 	c.handle(queue, h, wraps)
 }
 
 func (c *Consumer) handle(queue string, h Handler, wraps []Middleware) {
 	for _, wrap := range slices.Backward(slices.Concat(c.config.Middleware, wraps)) {
-		h = wrap(h)
+		if wrap == nil {
+			misuse("queue %q has a nil Middleware", queue)
+		}
+		if h = wrap(h); h == nil {
+			misuse("a Middleware of queue %q returned nil", queue)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,6 +3,7 @@
 package bide
 
 import (
+	"context"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -78,15 +79,20 @@ func (r *run) free() int {
 func (r *run) seconds(t time.Time) float64 { return t.Sub(r.began).Seconds() }
 
 // claim makes one claim, begun by dispatch, and starts what it brings. A claim that is under way when
-// the run's context ends is not cut off: what it brings is given back.
+// the run's context ends is not cut off: what it brings is given back. One that the engine does not
+// answer is cut off, and what it may have taken comes back when the leases end.
 func (r *run) claim(s *source, n int) {
 	sent := time.Now()
-	got, err := r.client.engine.Claim(r.claims, time.Time{}, storage.Claim{
-		Queue:    s.name,
-		Limit:    n,
-		MaxBytes: claimBytes,
-		Lease:    r.config.Lease,
-		By:       r.config.Name,
+	var got storage.Claimed
+	err := bounded(r.claims, min(r.config.Lease, callPatience), func(ctx context.Context) (err error) {
+		got, err = r.client.engine.Claim(ctx, time.Time{}, storage.Claim{
+			Queue:    s.name,
+			Limit:    n,
+			MaxBytes: claimBytes,
+			Lease:    r.config.Lease,
+			By:       r.config.Name,
+		})
+		return err
 	})
 	replied := time.Now()
 	if r.config.Hooks.OnClaim != nil {

@@ -24,8 +24,9 @@ func (r *run) drain() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.running > 0 || r.settling > 0 {
-		return fmt.Errorf("bide: drained with %d handlers still running and %d messages not settled", r.running, r.settling)
+	if r.running > 0 || r.settling > 0 || r.claiming > 0 {
+		return fmt.Errorf("bide: drained with %d handlers still running, %d messages not settled and %d claims not answered",
+			r.running, r.settling, r.claiming)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package bide
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -30,7 +31,9 @@ func (r *run) handle(h *hold) {
 		r.config.Hooks.OnStart(h.ctx, h.Delivery)
 	}
 	guard(h.ctx, h.source.handler, h.Delivery, func(err error) {
-		r.finish(h, r.outcome(h, err), time.Since(start), err)
+		took := time.Since(start)
+		s, err := r.outcome(h, err)
+		r.finish(h, s, took, err)
 	})
 }
 
@@ -47,13 +50,20 @@ func (r *run) unfit(h *hold) (storage.Settlement, bool) {
 	return storage.Settlement{}, false
 }
 
-// outcome says how a delivery ends whose handler returned err.
-func (r *run) outcome(h *hold, err error) storage.Settlement {
-	s := settlement(err, h.Attempt, r.config.Backoff)
+// outcome says how a delivery ends whose handler returned err, and with what error. Errors and
+// backoffs are the user's: where one panics, the attempt has failed with that.
+func (r *run) outcome(h *hold, err error) (s storage.Settlement, why error) {
+	defer func() {
+		if v := recover(); v != nil {
+			why = &PanicError{Value: v, Stack: debug.Stack()}
+			s = settlement(why, h.Attempt, defaultBackoff())
+		}
+	}()
+	s = settlement(err, h.Attempt, r.config.Backoff)
 	if interrupted(err) && errors.Is(context.Cause(h.ctx), ErrShutdown) {
-		return storage.Settlement{Verdict: storage.Release, Reason: s.Reason}
+		s = storage.Settlement{Verdict: storage.Release, Reason: s.Reason}
 	}
-	return s
+	return s, err
 }
 
 // interrupted says whether a handler's error may come from the end of its context.
@@ -84,7 +94,7 @@ func (r *run) finish(h *hold, s storage.Settlement, took time.Duration, err erro
 	if live {
 		s.Receipt = h.receipt
 		done.Verdict, done.Delay = s.Verdict, s.Delay
-		done.Settle = r.client.settle(r.settles, s, r.config.Lease)
+		done.Settle = r.client.settle(r.settles, s, terms{repeatFor: r.config.Lease, within: min(r.config.Lease/3, callPatience)})
 	}
 	r.keeper.remove(h)
 	r.report(h, done)

@@ -22,8 +22,9 @@ type Delivery[T any] struct {
 	Deliveries  int           // times that the message was handed out, this one included
 	MaxAttempts int           // attempts allowed, 0 is no limit
 	Due         time.Time     // of this attempt
-	Enqueued    time.Time     // by the engine's clock, as Due is
-	Lag         time.Duration // how long after Due the message was claimed, by the engine's clock
+	Enqueued    time.Time     // by the engine's clock, as Due and Claimed are
+	Claimed     time.Time     // when the message was handed out
+	Lag         time.Duration // from Due to Claimed; never below zero unless the engine is wrong
 
 	record  *storage.Record
 	receipt storage.Receipt
@@ -42,7 +43,8 @@ func newDelivery(queue string, r *storage.Record, now time.Time) *Delivery[[]byt
 		MaxAttempts: r.MaxAttempts,
 		Due:         r.Due,
 		Enqueued:    r.Enqueued,
-		Lag:         max(now.Sub(r.Due), 0),
+		Claimed:     now,
+		Lag:         now.Sub(r.Due),
 		record:      r,
 		receipt:     r.Receipt(queue),
 	}
@@ -73,6 +75,7 @@ func typed[T any](d *Delivery[[]byte], body T) *Delivery[T] {
 		MaxAttempts: d.MaxAttempts,
 		Due:         d.Due,
 		Enqueued:    d.Enqueued,
+		Claimed:     d.Claimed,
 		Lag:         d.Lag,
 		record:      d.record,
 		receipt:     d.receipt,

@@ -5,6 +5,7 @@ package bide_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,5 +102,25 @@ func TestDrainLeavesHandlersThatIgnoreIt(t *testing.T) {
 		assert.Equal(t, time.Since(begun), time.Second)
 		close(freed)
 		synctest.Wait()
+	})
+}
+
+func TestDrainTellsOfAClaimThatIsNotAnswered(t *testing.T) {
+	bubble(t, func(t *testing.T, engine *faulty, client *bide.Client) {
+		put(t, client, "a")
+		engine.set(claim, nil, func() error { pass(5 * time.Minute); return nil }) // it has happened
+		consumer := bide.NewConsumer(client, bide.ConsumerConfig{Lease: 20 * time.Minute, Logger: quiet()})
+		orders.Handle(consumer, func(context.Context, *bide.Delivery[order]) error {
+			t.Error("a handler was begun after the drain")
+			return nil
+		})
+		stop := start(t, consumer)
+		pass(time.Second)
+		err := stop()
+		assert.True(t, err != nil && strings.Contains(err.Error(), "1 claims not answered"), err)
+		s, err := client.Stats(t.Context(), "orders")
+		assert.NoError(t, err)
+		assert.Equal(t, s.Leased, 1)
+		pass(10 * time.Minute)
 	})
 }

@@ -70,7 +70,8 @@ func (e *UnknownError) Error() string {
 // Unwrap returns ErrUnknown and the cause.
 func (e *UnknownError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
 
-// PanicError is a handler's panic. The message is retried like after any other error.
+// PanicError is a panic of a handler, or of what decides about its outcome: the error that it
+// returned, or the consumer's Backoff. The message is retried like after any other error.
 type PanicError struct {
 	Value any    // what was passed to panic
 	Stack []byte // of the handler's goroutine

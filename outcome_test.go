@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -173,4 +174,43 @@ func TestBodyThatDoesNotDecodeIsDead(t *testing.T) {
 		assert.Equal(t, m.Reason, "body does not decode: unexpected end of JSON input")
 		assert.NoError(t, stop())
 	})
+}
+
+// spiteful is an error that cannot be told.
+type spiteful struct{ text string }
+
+func (e *spiteful) Error() string { return e.text }
+
+func TestPanicsOfErrorsAndBackoffsAreRetried(t *testing.T) {
+	for name, c := range map[string]struct {
+		err     error
+		backoff bide.Backoff
+	}{
+		"typed nil error":   {(*spiteful)(nil), nil},
+		"backoff panics":    {errors.New("boom"), func(attempt int) time.Duration { return []time.Duration{}[attempt-1] }},
+		"wrapped typed nil": {errors.Join(errors.New("boom"), bide.RetryIn(time.Hour, (*spiteful)(nil))), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, _ *faulty, client *bide.Client) {
+				put(t, client, "a")
+				var done bide.Done
+				consumer := bide.NewConsumer(client, bide.ConsumerConfig{
+					Backoff: c.backoff,
+					Logger:  slog.New(slog.NewJSONHandler(t.Output(), nil)),
+					Hooks:   bide.Hooks{OnDone: func(_ *bide.Delivery[[]byte], d bide.Done) { done = d }},
+				})
+				orders.Handle(consumer, func(context.Context, *bide.Delivery[order]) error { return c.err })
+				stop := start(t, consumer)
+				pass(time.Second)
+				assert.NoError(t, stop())
+				assert.Equal(t, done.Verdict, storage.Retry)
+				assert.True(t, done.Delay >= 4*time.Second && done.Delay <= 6*time.Second, done.Delay)
+				_, panicked := errors.AsType[*bide.PanicError](done.Err)
+				assert.True(t, panicked, done.Err)
+				r, err := client.Get(t.Context(), "orders", "a")
+				assert.NoError(t, err)
+				assert.True(t, strings.HasPrefix(r.Reason, "handler panicked: "), r.Reason)
+			})
+		})
+	}
 }

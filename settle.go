@@ -12,14 +12,14 @@ import (
 
 // settle ends a lease together with others of its queue. ErrLeaseLost means that somebody else may
 // have the message; ErrUnknown also that the lease may have been lost to an earlier try of this call.
-func (c *Client) settle(ctx context.Context, s storage.Settlement, repeatFor time.Duration) error {
+func (c *Client) settle(ctx context.Context, s storage.Settlement, t terms) error {
 	s.Reason = storage.CutReason(strings.ToValidUTF8(s.Reason, "?"))
 	queue, id := s.Receipt.Queue, s.Receipt.ID
 	op := s.Verdict.String()
 	if err := s.Check(); err != nil {
 		return wrapID(err, op, queue, id)
 	}
-	a, err := c.settles.do(ctx, queue, s, 0, repeatFor)
+	a, err := c.settles.do(ctx, queue, s, 0, t)
 	switch {
 	case err != nil:
 		return fate(err, op, queue, id)
@@ -31,17 +31,33 @@ func (c *Client) settle(ctx context.Context, s storage.Settlement, repeatFor tim
 	return nil
 }
 
-// settleBatch is one call of the engine. It says for each settlement whether its lease was lost.
-func (c *Client) settleBatch(ctx context.Context, _ string, ss []storage.Settlement) ([]bool, error) {
-	lost, err := c.engine.Settle(ctx, time.Time{}, ss)
-	if err != nil {
-		return nil, err
-	}
+// settleBatch is one call of the engine. It says for each settlement whether its lease was lost. Of
+// several that mean the same lease the first goes to the engine: whatever becomes of it, the lease is
+// not there for the others.
+func (c *Client) settleBatch(ctx context.Context, within time.Duration, queue string, ss []storage.Settlement) ([]bool, error) {
 	is := make([]bool, len(ss))
-	for _, r := range lost {
-		for i := range ss {
-			is[i] = is[i] || ss[i].Receipt == r
+	first := make(map[storage.Receipt]int, len(ss)) // index of the settlement that is sent
+	sent := ss[:0]
+	for i, s := range ss {
+		if _, again := first[s.Receipt]; again {
+			is[i] = true
+			continue
 		}
+		first[s.Receipt] = i
+		sent = append(sent, s)
+	}
+	err := bounded(ctx, within, func(ctx context.Context) error {
+		lost, err := c.engine.Settle(ctx, time.Time{}, sent)
+		for _, r := range lost {
+			if i, ok := first[r]; ok {
+				is[i] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		c.noteCut(ctx, "settle", queue, err)
+		return nil, err
 	}
 	return is, nil
 }
