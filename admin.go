@@ -32,19 +32,30 @@ func (c *Client) Cancel(ctx context.Context, queue, id string, mode ...CancelMod
 // ErrInvalid. ErrNotFound means that nothing has the id, ErrConflict that a handler has the message
 // or that it is dead.
 func (c *Client) Reschedule(ctx context.Context, queue, id string, when Option) error {
-	var m Message
-	when(&m)
-	var e storage.Edit
-	if m.Due.IsZero() {
-		e.Delay = &m.Delay
-	} else {
-		e.Due = &m.Due
+	e, err := reschedule(when)
+	if err == nil {
+		_, err = c.engine.Edit(ctx, time.Time{}, queue, id, e)
 	}
-	if m.ID != "" || m.Key != "" || m.Priority != 0 || m.Headers != nil || m.ExpireIn != 0 || m.MaxAttempts != 0 || m.DedupFor != 0 || m.OnLive != 0 {
-		return wrapID(fmt.Errorf("%w: only In and At reschedule", ErrInvalid), "reschedule", queue, id)
-	}
-	_, err := c.engine.Edit(ctx, time.Time{}, queue, id, e)
 	return wrapID(err, "reschedule", queue, id)
+}
+
+func reschedule(when Option) (storage.Edit, error) {
+	if when == nil {
+		return storage.Edit{}, errNilOption()
+	}
+	m := Message{Delay: untimed}
+	m.edit(when)
+	more := m.ID != "" || m.Key != "" || m.Priority != 0 || m.Body != nil || m.Headers != nil ||
+		m.ExpireIn != 0 || m.MaxAttempts != 0 || m.DedupFor != 0 || m.OnLive != 0
+	switch {
+	case more || m.Delay == untimed:
+		return storage.Edit{}, fmt.Errorf("%w: only In, and At a time that is not zero, reschedule", ErrInvalid)
+	case m.Due.IsZero():
+		return storage.Edit{Delay: &m.Delay}, nil
+	case m.Delay == 0:
+		return storage.Edit{Due: &m.Due}, nil
+	}
+	return storage.Edit{}, fmt.Errorf("%w: both a due time and a delay are set", ErrInvalid)
 }
 
 // Edit changes a waiting message in place and returns it as it is then. Its place among those due at
@@ -88,9 +99,9 @@ func (c *Client) Messages(ctx context.Context, queue string, f storage.Filter) i
 	}
 }
 
-// Redrive makes dead messages ready again, with no attempts spent, at most f.Limit of them, 0 is all; f.State may
-// be left out. A message whose id is waiting or running is skipped and counted; if f.ID names it, that is
-// ErrConflict. The counts are right beside an error too.
+// Redrive makes dead messages ready again, with no attempts spent, at most f.Limit of them, 0 is
+// all; f.State may be left out. A message whose id is waiting or running is skipped and counted; if
+// f.ID names it, that is ErrConflict. The counts are right beside an error too.
 func (c *Client) Redrive(ctx context.Context, queue string, f storage.Filter) (storage.Batch, error) {
 	if f.State == 0 {
 		f.State = storage.Dead
@@ -104,7 +115,13 @@ func (c *Client) Purge(ctx context.Context, queue string, f storage.Filter) (sto
 	return c.steps(ctx, "purge", c.engine.Purge, queue, f)
 }
 
-func (c *Client) steps(ctx context.Context, op string, step func(context.Context, time.Time, string, storage.Filter) (storage.Batch, error), queue string, f storage.Filter) (storage.Batch, error) {
+func (c *Client) steps(
+	ctx context.Context,
+	op string,
+	step func(context.Context, time.Time, string, storage.Filter) (storage.Batch, error),
+	queue string,
+	f storage.Filter,
+) (storage.Batch, error) {
 	var sum storage.Batch
 	left := limit(f.Limit)
 	for {

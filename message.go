@@ -11,29 +11,62 @@ import (
 
 // Bounds of attempts, for [Message.MaxAttempts].
 const (
-	DefaultMaxAttempts = 25 // attempts of a message that says nothing else; about three days with the default backoff
-	Unlimited          = -1 // attempts without end
+	// DefaultMaxAttempts is how often a message is tried that says nothing else: for about three days
+	// with the default backoff.
+	DefaultMaxAttempts = 25
+	// Unlimited is no bound.
+	Unlimited = -1
 )
 
 // Message is what a producer says about one message. Its zero value is an empty message, due now.
 // Body and Headers are not to be changed while a call is under way that sends them, which one that
 // ended with [ErrUnknown] still is.
 type Message struct {
-	ID          string            // names the message in its queue; "" lets the client make a sortable unique one
-	Key         string            // group that the message belongs to, "" is none
-	Priority    int               // 0 to 9, 9 is handed out first
-	Body        []byte            // with the headers at most the engine's limit, 1 MiB unless it was opened with another
-	Headers     map[string]string // passed through
-	Due         time.Time         // handed out from then on; zero or past is now
-	Delay       time.Duration     // instead of Due: from now on, by the engine's clock; negative or over 50 years is ErrInvalid
-	ExpireIn    time.Duration     // dropped if it was not handed out this long after its due time; 0 is the queue's, which is never unless configured
-	MaxAttempts int               // attempts before it is dead; 0 is DefaultMaxAttempts, Unlimited is no limit
-	DedupFor    time.Duration     // how long after the ack the ID stays taken; 0 frees it with the ack
-	OnLive      storage.OnLive    // what an ID that is waiting or running means: storage.Keep the old one, Replace, or Rerun
+	// ID names the message in its queue; "" lets the client make a sortable unique one.
+	ID string
+	// Key is the group that the message belongs to, "" is none.
+	Key string
+	// Priority is 0 to 9, 9 is handed out first.
+	Priority int
+	// Body is with the headers at most the engine's limit, 1 MiB unless it was opened with another.
+	Body []byte
+	// Headers are passed through.
+	Headers map[string]string
+	// Due is when the message may be handed out; zero or past is now.
+	Due time.Time
+	// Delay may be set instead of Due: from now on, by the engine's clock. Negative or over fifty
+	// years is ErrInvalid.
+	Delay time.Duration
+	// ExpireIn drops the message if it was not handed out this long after its due time; 0 is the
+	// queue's, which is never unless configured.
+	ExpireIn time.Duration
+	// MaxAttempts bounds the attempts before the message is dead; 0 is DefaultMaxAttempts, Unlimited
+	// is no limit.
+	MaxAttempts int
+	// DedupFor is how long after the ack the ID stays taken; 0 frees it with the ack.
+	DedupFor time.Duration
+	// OnLive says what an ID that is waiting or running means: storage.Keep the old one, Replace, or
+	// Rerun.
+	OnLive storage.OnLive
+}
+
+// edit calls f. If that changes one of Due and Delay, the other goes.
+func (m *Message) edit(f func(*Message)) {
+	due, delay := m.Due, m.Delay
+	f(m)
+	switch {
+	case !m.Due.Equal(due) && m.Delay == delay:
+		m.Delay = 0
+	case m.Delay != delay && m.Due.Equal(due):
+		m.Due = time.Time{}
+	}
 }
 
 // record translates m for an engine.
 func (m *Message) record() (storage.Record, error) {
+	if m.Delay == untimed {
+		return storage.Record{}, fmt.Errorf("%w: the due time is zero", ErrInvalid)
+	}
 	attempts := m.MaxAttempts
 	switch {
 	case attempts == 0:
@@ -70,8 +103,12 @@ func size(r *storage.Record) int {
 
 // Result says what became of one message.
 type Result struct {
-	ID      string          // also set beside an error, so that the message can be enqueued again under it
-	Outcome storage.Outcome // Stored, Duplicate, Replaced or Reran; Refused if there is an error
-	Due     time.Time       // of the message stored, or of the one that stands in the way; zero if neither is
-	Err     error           // why it was not stored, nil otherwise; what Enqueue returns
+	// ID is also set beside an error, so that the message can be enqueued again under it.
+	ID string
+	// Outcome is Stored, Duplicate, Replaced or Reran; Refused if there is an error.
+	Outcome storage.Outcome
+	// Due is that of the message stored, or of the one that stands in the way; zero if neither is.
+	Due time.Time
+	// Err is why the message was not stored, nil otherwise; it is what Enqueue returns.
+	Err error
 }

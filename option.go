@@ -3,23 +3,37 @@
 package bide
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"time"
 
 	"github.com/bidemq/bide/storage"
 )
 
-// Option edits a message before it is enqueued. Later options win.
+// Option edits a message before it is enqueued. Later options win; one that sets only one of Due and
+// Delay takes back the other.
 type Option func(*Message)
+
+// untimed is the delay of a message that an option gave no time to.
+const untimed = time.Duration(math.MinInt64)
+
+func errNilOption() error { return fmt.Errorf("%w: an option is nil", ErrInvalid) }
 
 // In makes the message due after d, by the engine's clock.
 func In(d time.Duration) Option {
 	return func(m *Message) { m.Delay, m.Due = d, time.Time{} }
 }
 
-// At makes the message due at t; a time in the past is now.
+// At makes the message due at t; a time in the past is now. The zero time is ErrInvalid: it is
+// forgotten more often than it is meant.
 func At(t time.Time) Option {
-	return func(m *Message) { m.Due, m.Delay = t, 0 }
+	return func(m *Message) {
+		m.Due, m.Delay = t, 0
+		if t.IsZero() {
+			m.Delay = untimed
+		}
+	}
 }
 
 // ID names the message: enqueueing it again while it is waiting or running changes nothing, and it

@@ -5,6 +5,7 @@ package bide
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/bidemq/bide/storage"
 )
@@ -34,6 +35,11 @@ func NewQueueWith[T any](name string, o QueueOptions[T]) *Queue[T] {
 	if err := storage.CheckQueue(name); err != nil {
 		misuse("%v", err)
 	}
+	for _, opt := range o.Defaults {
+		if opt == nil {
+			misuse("queue %q has a nil Option among its defaults", name)
+		}
+	}
 	if o.Codec == nil {
 		o.Codec = defaultCodec[T]()
 	}
@@ -44,14 +50,14 @@ func NewQueueWith[T any](name string, o QueueOptions[T]) *Queue[T] {
 func (q *Queue[T]) Name() string { return q.name }
 
 // Message makes a message of a payload, for [Client.EnqueueMany] and for tests. ErrInvalid means
-// that the payload does not encode.
+// that the payload does not encode, or that an option is nil.
 func (q *Queue[T]) Message(body T, opts ...Option) (Message, error) {
 	var m Message
-	for _, o := range q.defaults {
-		o(&m)
-	}
-	for _, o := range opts {
-		o(&m)
+	for _, o := range slices.Concat(q.defaults, opts) {
+		if o == nil {
+			return m, errNilOption()
+		}
+		m.edit(o)
 	}
 	b, err := encode(q.codec, body)
 	m.Body = b
@@ -65,13 +71,15 @@ func (q *Queue[T]) Decode(body []byte) (T, error) { return decode(q.codec, body)
 func (q *Queue[T]) Enqueue(ctx context.Context, c *Client, body T, opts ...Option) (Result, error) {
 	m, err := q.Message(body, opts...)
 	if err != nil {
-		return c.answered(q.name, &m, Result{ID: m.ID, Err: wrap(err, "enqueue", q.name)})
+		id := c.idOf(&m)
+		return c.answered(q.name, &m, Result{ID: id, Err: wrapID(err, "enqueue", q.name, id)})
 	}
 	return c.Enqueue(ctx, q.name, m)
 }
 
 // EnqueueMany stores a message for each payload; see [Client.EnqueueMany]. The function edits the
-// message of each, to give it an ID or a due time, and may be nil.
+// message of each, to give it an ID or a due time, and may be nil. As with options, a due time that
+// it sets takes the place of a delay that the message has from the queue's defaults, and the reverse.
 func (q *Queue[T]) EnqueueMany(ctx context.Context, c *Client, bodies []T, edit func(body T, m *Message)) ([]Result, error) {
 	ms := make([]Message, len(bodies))
 	errs := make([]error, len(bodies))
@@ -79,7 +87,7 @@ func (q *Queue[T]) EnqueueMany(ctx context.Context, c *Client, bodies []T, edit 
 	for i, body := range bodies {
 		ms[i], errs[i] = q.Message(body)
 		if edit != nil {
-			edit(body, &ms[i])
+			ms[i].edit(func(m *Message) { edit(body, m) })
 		}
 	}
 	c.enqueueMany(ctx, q.name, ms, errs, results)
@@ -145,9 +153,12 @@ func (q *Queue[T]) Messages(ctx context.Context, c *Client, state storage.State)
 }
 
 // Handle makes a consumer run h for every message of the queue. A message whose body does not decode
-// is dead at once. It panics if the queue has a handler there already, or the consumer is running.
-// The middleware listed first is the outermost.
+// is dead at once. It panics if the handler is nil, the queue has one there already, or the consumer
+// is running. The middleware listed first is the outermost.
 func (q *Queue[T]) Handle(c *Consumer, h func(ctx context.Context, d *Delivery[T]) error, wraps ...Middleware) {
+	if h == nil {
+		misuse("queue %q has a nil handler", q.name)
+	}
 	c.handle(q.name, func(ctx context.Context, d *Delivery[[]byte]) error {
 		body, err := decode(q.codec, d.Body)
 		if err != nil {

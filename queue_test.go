@@ -269,8 +269,9 @@ func TestQueueWithItsOwnCodecAndDefaults(t *testing.T) {
 func TestPayloadThatDoesNotEncode(t *testing.T) {
 	floats := bide.NewQueue[float64]("floats")
 	bubble(t, func(t *testing.T, _ *faulty, client *bide.Client) {
-		_, err := floats.Enqueue(t.Context(), client, math.NaN())
+		one, err := floats.Enqueue(t.Context(), client, math.NaN())
 		assert.ErrorIs(t, err, bide.ErrInvalid)
+		assert.True(t, one.ID != "")
 		res, err := floats.EnqueueMany(t.Context(), client, []float64{1, math.NaN(), math.Inf(1), 2}, nil)
 		assert.ErrorIs(t, err, bide.ErrInvalid)
 		assert.ErrorIs(t, res[1].Err, bide.ErrInvalid)
