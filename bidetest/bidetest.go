@@ -33,8 +33,8 @@ type Bubble struct {
 	settled  []Settled
 }
 
-// Run runs a test in a bubble; what the client and the consumers log goes to the test's log. When the test has ended, also by t.Fatal, its consumers are drained;
-// what they leave behind fails it.
+// Run runs a test in a bubble; what the client and the consumers log goes to the test's log. When the
+// test has ended, also by t.Fatal, its consumers are drained; what they leave behind fails it.
 func Run(t *testing.T, test func(t *testing.T, b *Bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

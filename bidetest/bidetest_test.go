@@ -53,6 +53,50 @@ func TestBubbleSeesEveryOutcome(t *testing.T) {
 	assert.True(t, time.Since(begun) < time.Second, "two hours take no time")
 }
 
+func TestWantsTellDeathsApart(t *testing.T) {
+	bidetest.Run(t, func(t *testing.T, b *bidetest.Bubble) {
+		most := 3
+		_, err := b.Client.Configure(t.Context(), OrderTimeout.Name(), storage.ConfigEdit{MaxDeliveries: &most})
+		assert.NoError(t, err)
+		stands := true // still after the first claim
+		c := b.NewConsumer(bide.ConsumerConfig{
+			Hooks: bide.Hooks{OnClaim: func(string, int, time.Duration, error) {
+				if stands {
+					stands = false
+					b.Pass(2 * time.Second)
+				}
+			}},
+		})
+		OrderTimeout.Handle(c, func(ctx context.Context, d *bide.Delivery[Order]) error {
+			switch d.ID {
+			case "fails":
+				return errors.New("boom")
+			case "snoozes":
+				return bide.Snooze(time.Minute)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		for id, opt := range map[string]bide.Option{
+			"fails": bide.MaxAttempts(2), "snoozes": bide.Priority(0), "late": bide.ExpireIn(time.Second), "canceled": bide.Priority(0),
+		} {
+			_, err := OrderTimeout.Enqueue(t.Context(), b.Client, Order{}, bide.ID(id), opt)
+			assert.NoError(t, err)
+		}
+		b.Start(c)
+		b.Pass(10 * time.Second)
+		assert.NoError(t, OrderTimeout.Cancel(t.Context(), b.Client, "canceled", bide.Running))
+		b.Pass(time.Hour)
+		b.WantSettled(OrderTimeout, "fails", bidetest.Retried(2*time.Second), bidetest.Died(7*time.Second))
+		b.WantSettled(OrderTimeout, "snoozes", bidetest.Released(2*time.Second), bidetest.Released(62*time.Second),
+			bidetest.Want{At: 122 * time.Second, Verdict: storage.Release, Dead: true})
+		b.WantSettled(OrderTimeout, "late", bidetest.Expired(2*time.Second))
+		lost := b.Settled(OrderTimeout, "canceled")[0].At
+		assert.True(t, lost > 10*time.Second && lost < 30*time.Second, lost)
+		b.WantSettled(OrderTimeout, "canceled", bidetest.LeaseLost(lost))
+	})
+}
+
 func TestConsumerIsStoppedByHand(t *testing.T) {
 	bidetest.Run(t, func(t *testing.T, b *bidetest.Bubble) {
 		done := 0

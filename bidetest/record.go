@@ -3,6 +3,7 @@
 package bidetest
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ type Settled struct {
 	ID      string
 	Attempt int
 	Verdict storage.Verdict // 0 if the lease was lost before
+	Dead    bool            // the message is dead for it: buried, or its attempts or deliveries were spent
 	Delay   time.Duration   // of a retry or a release
 	Err     error           // what the handler returned
 }
@@ -40,19 +42,30 @@ type Settled struct {
 type Want struct {
 	At      time.Duration
 	Verdict storage.Verdict
+	Dead    bool
 }
 
 // Acked expects that a handler did its work.
-func Acked(at time.Duration) Want { return Want{at, storage.Ack} }
+func Acked(at time.Duration) Want { return Want{At: at, Verdict: storage.Ack} }
 
-// Retried expects that a handler failed, whether another attempt was left or not.
-func Retried(at time.Duration) Want { return Want{at, storage.Retry} }
+// Retried expects that a handler failed and that the message is to be tried again.
+func Retried(at time.Duration) Want { return Want{At: at, Verdict: storage.Retry} }
+
+// Died expects that a handler failed and that this was the last attempt.
+func Died(at time.Duration) Want { return Want{At: at, Verdict: storage.Retry, Dead: true} }
 
 // Released expects that a handler snoozed.
-func Released(at time.Duration) Want { return Want{at, storage.Release} }
+func Released(at time.Duration) Want { return Want{At: at, Verdict: storage.Release} }
 
 // Buried expects that a handler gave the message up.
-func Buried(at time.Duration) Want { return Want{at, storage.Bury} }
+func Buried(at time.Duration) Want { return Want{At: at, Verdict: storage.Bury, Dead: true} }
+
+// Expired expects that the message was claimed in time and past its expiry when a handler was to
+// begin. One that expires while it waits is not delivered at all.
+func Expired(at time.Duration) Want { return Want{At: at, Verdict: storage.Expire} }
+
+// LeaseLost expects that the handler's lease was lost before it returned, by a Cancel say.
+func LeaseLost(at time.Duration) Want { return Want{At: at} }
 
 // Enqueued lists what was enqueued in a queue, in the order of the answers.
 func (b *Bubble) Enqueued(queue Named) []Enqueued {
@@ -118,8 +131,9 @@ func (b *Bubble) WantSettled(queue Named, id string, want ...Want) {
 	same := len(settled) == len(want)
 	var gots, wants []string
 	for i, s := range settled {
-		same = same && s.At == want[i].At && s.Verdict == want[i].Verdict
-		gots = append(gots, line(Want{s.At, s.Verdict}, s.Err))
+		got := Want{At: s.At, Verdict: s.Verdict, Dead: s.Dead}
+		same = same && got == want[i]
+		gots = append(gots, line(got, s.Err))
 	}
 	for _, w := range want {
 		wants = append(wants, line(w, nil))
@@ -133,6 +147,9 @@ func line(w Want, err error) string {
 	what := w.Verdict.String()
 	if w.Verdict == 0 {
 		what = "lease lost"
+	}
+	if w.Dead {
+		what += ", dead"
 	}
 	if err != nil {
 		return fmt.Sprintf("%s at %s (%v)", what, w.At, err)
@@ -160,9 +177,24 @@ func (b *Bubble) noteEnqueue(queue string, m *bide.Message, r bide.Result) {
 func (b *Bubble) noteDone(d *bide.Delivery[[]byte], done bide.Done) {
 	s := Settled{
 		At: b.Now(), Queue: d.Queue, ID: d.ID, Attempt: d.Attempt,
-		Verdict: done.Verdict, Delay: done.Delay, Err: done.Err,
+		Verdict: done.Verdict, Dead: b.isDead(d), Delay: done.Delay, Err: done.Err,
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.settled = append(b.settled, s)
+}
+
+// isDead asks the engine, which alone knows when deliveries are spent.
+func (b *Bubble) isDead(d *bide.Delivery[[]byte]) bool {
+	dead := storage.Filter{State: storage.Dead, ID: d.ID, Desc: true}
+	for r, err := range b.Client.Messages(context.Background(), d.Queue, dead) {
+		if err != nil {
+			b.t.Errorf("looking for %q among the dead: %v", d.ID, err)
+			return false
+		}
+		if r.Seq == d.Record().Seq {
+			return true
+		}
+	}
+	return false
 }
