@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bidemq/bide/bench/ledger"
+	"github.com/bidemq/bide/internal/assert"
+)
+
+func TestBodyHasItsSize(t *testing.T) {
+	assert.Equal(t, len(ledger.Body(0, time.Time{})), ledger.Size)
+	assert.Equal(t, len(ledger.Body(1<<40, time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))), ledger.Size)
+}
+
+func TestFaultsAreCounted(t *testing.T) {
+	l := ledger.New(5)
+	first, ok := l.Reserve(5)
+	assert.True(t, ok)
+	assert.Equal(t, first, 0)
+
+	due := time.Unix(100, 0)
+	l.Deliver(ledger.Body(0, due), due.Add(time.Millisecond))
+	l.Deliver(ledger.Body(1, due), due)
+	l.Deliver(ledger.Body(1, due), due.Add(time.Second)) // again
+	l.Deliver(ledger.Body(2, due), due.Add(-time.Nanosecond))
+	l.Deliver(ledger.Body(5, due), due) // never sent
+	l.Deliver([]byte("nonsense"), due)
+	bad := ledger.Body(3, due)
+	bad[0] = 'z'
+	l.Deliver(bad, due)
+
+	assert.Equal(t, l.Came(), 3)
+	assert.Equal(t, l.Faults(), ledger.Faults{Lost: 2, Doubled: 1, Early: 1, Foreign: 3})
+	assert.Equal(t, l.Lags(), []time.Duration{-1, 0, time.Millisecond})
+}
+
+func TestAMessageWithoutDueTimeIsNeverEarly(t *testing.T) {
+	l := ledger.New(1)
+	l.Reserve(1)
+	l.Deliver(ledger.Body(0, time.Time{}), time.Unix(1, 0))
+	assert.Equal(t, l.Faults(), ledger.Faults{})
+}
+
+func TestReserveRefusesWhatHasNoRoom(t *testing.T) {
+	l := ledger.New(3)
+	_, ok := l.Reserve(2)
+	assert.True(t, ok)
+	_, ok = l.Reserve(2)
+	assert.True(t, !ok)
+	first, ok := l.Reserve(1)
+	assert.True(t, ok)
+	assert.Equal(t, first, 2)
+	assert.Equal(t, l.Sent(), 3)
+}
+
+func TestManyGoroutinesLoseNothing(t *testing.T) {
+	const producers, each = 8, 500
+	l := ledger.New(producers * each)
+	var wg sync.WaitGroup
+	for range producers {
+		wg.Go(func() {
+			for range each {
+				i, ok := l.Reserve(1)
+				if !ok {
+					t.Error("no room")
+					return
+				}
+				l.Deliver(ledger.Body(i, time.Time{}), time.Now())
+				l.Deliver(ledger.Body(i, time.Time{}), time.Now())
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, l.Faults(), ledger.Faults{Doubled: producers * each})
+	assert.Equal(t, len(l.Lags()), producers*each)
+}

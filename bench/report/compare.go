@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bidemq/bide/bench/result"
+	"github.com/bidemq/bide/bench/stats"
+)
+
+// median of a figure on a system, and whether there is one.
+func median(f *result.File, system string, g figure) (float64, bool) {
+	s := stats.Summarize(f.Values(system, g.workload, g.metric))
+	return s.Median, s.Count > 0
+}
+
+// title of a system, "" if it was not measured.
+func title(f *result.File, name string) string {
+	for _, s := range f.Systems {
+		if s.Name == name {
+			return s.Title
+		}
+	}
+	return ""
+}
+
+// ratios says how bide on Redis stands to the ceiling and to asynq, system by system and by figure.
+func ratios(f *result.File) string {
+	var b strings.Builder
+	const ours = "bide-redis"
+	fmt.Fprintf(&b, "| | %s |", title(f, ours))
+	others := []string{"ceiling-redis", "asynq-tuned", "asynq-default"}
+	var shown []string
+	for _, o := range others {
+		if title(f, o) != "" {
+			shown = append(shown, o)
+			if o == "ceiling-redis" {
+				fmt.Fprintf(&b, " share of the %s |", title(f, o))
+			} else {
+				fmt.Fprintf(&b, " times %s |", title(f, o))
+			}
+		}
+	}
+	if len(shown) == 0 || title(f, ours) == "" {
+		return ""
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(shown)+1) + "\n")
+	for _, g := range figures {
+		if g.metric != result.Rate {
+			continue
+		}
+		mine, ok := median(f, ours, g)
+		if !ok {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s %s | %s/s |", g.workload, g.title, number(mine))
+		for _, o := range shown {
+			theirs, ok := median(f, o, g)
+			switch {
+			case !ok || theirs == 0:
+				b.WriteString(" |")
+			case o == "ceiling-redis":
+				fmt.Fprintf(&b, " %s %% |", number(100*mine/theirs))
+			default:
+				fmt.Fprintf(&b, " %s |", number(mine/theirs))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// lost lists every figure in which a peer is ahead of bide on one of its engines. The engine in
+// memory is left out: it is made for tests.
+func lost(f *result.File) string {
+	var b strings.Builder
+	for _, ours := range f.Systems {
+		if ours.Kind != result.Bide || ours.Name == "bide-memory" {
+			continue
+		}
+		var lines []string
+		for _, g := range figures {
+			mine, ok := median(f, ours.Name, g)
+			if !ok {
+				continue
+			}
+			var ahead []string
+			for _, peer := range f.Systems {
+				theirs, ok := median(f, peer.Name, g)
+				if ok && peer.Kind == result.Peer && (g.lower && theirs < mine || !g.lower && theirs > mine) {
+					ahead = append(ahead, fmt.Sprintf("%s %s", peer.Title, number(theirs)))
+				}
+			}
+			if len(ahead) > 0 {
+				lines = append(lines, fmt.Sprintf("  - %s %s (%s): %s, against %s", g.workload, g.title, g.unit, strings.Join(ahead, "; "), number(mine)))
+			}
+		}
+		if len(lines) == 0 {
+			fmt.Fprintf(&b, "- **%s**: no peer measured here is ahead in any figure.\n", ours.Title)
+			continue
+		}
+		fmt.Fprintf(&b, "- Ahead of **%s**:\n%s\n", ours.Title, strings.Join(lines, "\n"))
+	}
+	return b.String()
+}

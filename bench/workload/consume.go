@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bidemq/bide/bench/result"
+)
+
+// patience is how long nothing may happen before what did not come is lost.
+const patience = 15 * time.Second
+
+// consumer is the consuming side while it runs.
+type consumer struct {
+	stop func()
+	done chan error
+}
+
+// consume starts the handlers, which enter what they get into the ledger.
+func (b *bench) consume(ctx context.Context, queues ...string) consumer {
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		done <- b.system.Consume(ctx, queues, handlers, func(body []byte) { b.ledger.Deliver(body, time.Now()) })
+	}()
+	return consumer{stop, done}
+}
+
+// finish waits until n messages came and the system says that all are acknowledged, or until nothing
+// more comes, and returns the instant. It then ends the handlers.
+func (b *bench) finish(ctx context.Context, c consumer, n int) (time.Time, error) {
+	defer c.stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	came, changed := 0, time.Now()
+	var ended time.Time
+	for {
+		if now := b.ledger.Came(); now != came {
+			came, changed = now, time.Now()
+		}
+		if came >= n {
+			left, err := b.system.Pending(ctx, queue)
+			if err != nil {
+				return ended, fmt.Errorf("count what is pending: %w", err)
+			}
+			if left == 0 {
+				ended = time.Now()
+				break
+			}
+		}
+		if time.Since(changed) > patience {
+			ended = changed
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ended, ctx.Err()
+		case err := <-c.done:
+			return ended, fmt.Errorf("consumer ended: %w", err)
+		case <-tick.C:
+		}
+	}
+	return ended, nil
+}
+
+// end stops the handlers and waits for them.
+func (c consumer) end() error {
+	c.stop()
+	if err := <-c.done; err != nil {
+		return fmt.Errorf("consume: %w", err)
+	}
+	return nil
+}
+
+// faults enters what the ledger says, which is complete once no handler runs.
+func (b *bench) faults(metrics map[string]float64) {
+	f := b.ledger.Faults()
+	metrics[result.Messages] = float64(b.ledger.Sent())
+	metrics[result.Lost] = float64(f.Lost)
+	metrics[result.Doubled] = float64(f.Doubled + f.Foreign)
+	metrics[result.Early] = float64(f.Early)
+	metrics[result.EarlyShare] = float64(f.Early) / float64(max(b.ledger.Sent(), 1))
+}

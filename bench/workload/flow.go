@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"time"
+
+	"github.com/bidemq/bide/bench/ledger"
+	"github.com/bidemq/bide/bench/result"
+)
+
+func now(int) time.Time { return time.Time{} }
+
+// drain is W2: a full queue is emptied, from the start of the consumers to the last acknowledgment.
+func drain(ctx context.Context, b *bench) (map[string]float64, error) {
+	n := min(b.Messages, max(batchSize, int(float64(b.spec.Backlog)*b.Seconds)))
+	if err := b.fill(ctx, n-n%batchSize, now); err != nil {
+		return nil, err
+	}
+	return b.measure(ctx, func(context.Context) error { return nil })
+}
+
+// flow is W3: producers and consumers at once, from the first enqueue to the last acknowledgment.
+func flow(producers int) func(context.Context, *bench) (map[string]float64, error) {
+	return func(ctx context.Context, b *bench) (map[string]float64, error) {
+		b.ledger = ledger.New(room)
+		if err := b.warm(ctx, producers); err != nil {
+			return nil, err
+		}
+		return b.measure(ctx, func(ctx context.Context) error {
+			return b.enqueue(ctx, producers, 1, time.Now().Add(seconds(b.Seconds)), now)
+		})
+	}
+}
+
+// measure takes the time of consuming while something is enqueued, until all of it is acknowledged.
+func (b *bench) measure(ctx context.Context, enqueue func(context.Context) error) (map[string]float64, error) {
+	before, err := b.usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	c := b.consume(ctx, queue)
+	err = enqueue(ctx)
+	if err != nil {
+		c.stop()
+		return nil, err
+	}
+	ended, err := b.finish(ctx, c, b.ledger.Sent())
+	if err != nil {
+		return nil, err
+	}
+	metrics := map[string]float64{}
+	if err := b.perMessage(ctx, before, b.ledger.Sent(), metrics); err != nil {
+		return nil, err
+	}
+	err = c.end()
+	b.faults(metrics)
+	metrics[result.Rate] = float64(b.ledger.Came()) / ended.Sub(began).Seconds()
+	return metrics, err
+}
