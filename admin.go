@@ -18,8 +18,8 @@ type CancelMode uint8
 // [ErrLeaseLost] when the consumer next keeps the lease, and what it returns is ignored.
 const Running CancelMode = 1
 
-// Cancel removes a message that waits. ErrNotFound means that nothing has the id; ErrConflict that a
-// handler has the message (unless the mode is [Running]), or that it is dead.
+// Cancel removes a message that waits. ErrNotFound means that nothing has the id; ErrConflict that
+// a handler has the message (unless the mode is [Running]), or that it is dead.
 func (c *Client) Cancel(ctx context.Context, queue, id string, mode ...CancelMode) error {
 	running := false
 	for _, m := range mode {
@@ -58,9 +58,9 @@ func reschedule(when Option) (storage.Edit, error) {
 	return storage.Edit{}, fmt.Errorf("%w: both a due time and a delay are set", ErrInvalid)
 }
 
-// Edit changes a waiting message in place and returns it as it is then. Its place among those due at
-// the same time and its attempts stay. ErrNotFound, ErrConflict (a handler has it, or it is dead),
-// ErrExpired (it would be past its expiry), ErrInvalid and ErrTooLarge change nothing.
+// Edit changes a waiting message in place and returns it as it is then. Its place among those due
+// at the same time and its attempts stay. ErrNotFound, ErrConflict (a handler has it, or it is
+// dead), ErrExpired (it would be past its expiry), ErrInvalid and ErrTooLarge change nothing.
 func (c *Client) Edit(ctx context.Context, queue, id string, e storage.Edit) (storage.Record, error) {
 	r, err := c.engine.Edit(ctx, time.Time{}, queue, id, e)
 	return r, wrapID(err, "edit", queue, id)
@@ -74,8 +74,8 @@ func (c *Client) Get(ctx context.Context, queue, id string) (storage.Record, err
 }
 
 // Messages lists the messages of one state in the order of [storage.Record.At], at most f.Limit of
-// them, 0 is all. The loop ends with the first error. What changes during the listing may be missing
-// or listed twice.
+// them, 0 is all. The loop ends with the first error. What changes during the listing may be
+// missing or listed twice.
 func (c *Client) Messages(ctx context.Context, queue string, f storage.Filter) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		left := limit(f.Limit)
@@ -217,9 +217,9 @@ func (c *Client) Configure(ctx context.Context, queue string, e storage.ConfigEd
 	return q, wrap(err, "configure", queue)
 }
 
-// Repair compares the structures of a queue with its messages and mends them unless it is a dry run,
-// step by step until it is through. r.Limit bounds a step, 0 is 200. The fixes are those of all
-// steps, also beside an error.
+// Repair compares the structures of a queue with its messages and mends them unless it is a dry
+// run, step by step until it is through. r.Limit bounds a step, 0 is 200. The fixes are those of
+// all steps, also beside an error.
 func (c *Client) Repair(ctx context.Context, queue string, r storage.Repair) (storage.Repaired, error) {
 	var sum storage.Repaired
 	if r.Limit == 0 {

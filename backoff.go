@@ -3,6 +3,7 @@
 package bide
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -11,9 +12,9 @@ import (
 // zero mean zero, those over fifty years mean fifty years.
 type Backoff func(attempt int) time.Duration
 
-// Exponential returns a Backoff that waits about first after the first attempt and doubles that with
-// each, up to most, or to fifty years. Every wait is spread by a fifth up and down, so that what
-// failed together does not come back together.
+// Exponential returns a Backoff that waits about first after the first attempt and doubles that
+// with each, up to most, or to fifty years. Every wait is spread by a fifth up and down, so that
+// what failed together does not come back together.
 func Exponential(first, most time.Duration) Backoff {
 	most = clamp(most)
 	return func(attempt int) time.Duration {
@@ -49,4 +50,16 @@ func defaultBackoff() Backoff { return Exponential(firstRetry, mostRetry) }
 func repeatAfter(failures int) time.Duration {
 	d := grow(firstRepeat, mostRepeat, failures)
 	return d/2 + rand.N(d/2+1)
+}
+
+// sleep waits for d or the end of ctx, whose error it returns.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -210,8 +210,13 @@ func (b *batcher[T, R]) send(name string, l *lane[T, R], batch []*item[T, R]) {
 }
 
 // patient returns those items of a batch whose callers wait for another try, and for how long at
-// most. It answers the others, also those that wait in the lane: nothing is tried for them meanwhile.
-func (b *batcher[T, R]) patient(l *lane[T, R], batch []*item[T, R], err error) (stay []*item[T, R], left time.Duration) {
+// most. It answers the others, also those that wait in the lane: nothing is tried for them
+// meanwhile.
+func (b *batcher[T, R]) patient(
+	l *lane[T, R],
+	batch []*item[T, R],
+	err error,
+) (stay []*item[T, R], left time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -242,7 +247,8 @@ func refuse[T, R any](batch []*item[T, R], err error) {
 	}
 }
 
-// enter lets in a caller that makes its calls itself, for close to wait for. It says whether it may.
+// enter lets in a caller that makes its calls itself, for close to wait for. It says whether it
+// may.
 func (b *batcher[T, R]) enter() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -283,17 +289,5 @@ func (b *batcher[T, R]) checkEmpty() {
 		default:
 			close(b.empty)
 		}
-	}
-}
-
-// sleep waits for d or the end of ctx, whose error it returns.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// callPatience bounds a call of the engine that nothing shorter bounds. It is far beyond what a call
-// takes, and short enough that an engine which answers nobody is noticed.
+// callPatience bounds a call of the engine that nothing shorter bounds. It is far beyond what a
+// call takes, and short enough that an engine which answers nobody is noticed.
 const callPatience = 30 * time.Second
 
-// cutError says that a call was cut off: the engine counts as unavailable then. It does not wrap the
-// error of the context, which callers would take for the end of their own.
+// cutError says that a call was cut off: the engine counts as unavailable then. It does not wrap
+// the error of the context, which callers would take for the end of their own.
 type cutError struct{ after time.Duration }
 
 func (e *cutError) Error() string {

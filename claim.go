@@ -19,8 +19,8 @@ type ClaimOptions struct {
 	// MaxBytes stops the claim before bodies and headers exceed it, though not before the first
 	// message; 0 is no bound.
 	MaxBytes int
-	// Lease is how long the messages are the caller's, 1 ms to storage.MaxLease; 0 is 30 s. It may be
-	// shorter than a consumer's, because nobody has to extend it in time.
+	// Lease is how long the messages are the caller's, 1 ms to storage.MaxLease; 0 is 30 s. It may
+	// be shorter than a consumer's, because nobody has to extend it in time.
 	Lease time.Duration
 	// By says who asks, for people.
 	By string
@@ -28,8 +28,8 @@ type ClaimOptions struct {
 
 // Held is a message that was claimed by hand. Its lease runs from the claim on and is not kept by
 // anybody: it ends unless one of the methods settles or extends it in time. They return
-// [ErrLeaseLost] if it has ended, or was settled before: then nothing was changed, and somebody else
-// may have the message. [ErrUnknown] means that nobody knows.
+// [ErrLeaseLost] if it has ended, or was settled before: then nothing was changed, and somebody
+// else may have the message. [ErrUnknown] means that nobody knows.
 type Held struct {
 	*Delivery[[]byte]
 	client *Client
@@ -65,8 +65,8 @@ func (c *Client) claim(ctx context.Context, queue string, o ClaimOptions) ([]Hel
 }
 
 // Deliveries claims messages by hand for as long as the loop runs, waiting where nothing is due. It
-// ends with ctx's error, or with the first one of the engine. What it has claimed and not handed out
-// when the loop ends is released.
+// ends with ctx's error, or with the first one of the engine. What it has claimed and not handed
+// out when the loop ends is released.
 func (c *Client) Deliveries(ctx context.Context, queue string, o ClaimOptions) iter.Seq2[Held, error] {
 	return func(yield func(Held, error) bool) {
 		for {
@@ -120,8 +120,8 @@ func (h Held) Ack(ctx context.Context) error {
 	return h.settle(ctx, storage.Settlement{Verdict: storage.Ack})
 }
 
-// Retry says that the attempt failed for the given reason, nil if there is none to tell. The message
-// is due again after the delay, or dead if that was its last attempt.
+// Retry says that the attempt failed for the given reason, nil if there is none to tell. The
+// message is due again after the delay, or dead if that was its last attempt.
 func (h Held) Retry(ctx context.Context, delay time.Duration, reason error) error {
 	return h.settle(ctx, storage.Settlement{Verdict: storage.Retry, Delay: delay, Reason: text(reason)})
 }

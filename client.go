@@ -40,9 +40,9 @@ type ClientConfig struct {
 //
 // Single messages that are enqueued at the same time travel together, and so do settlements: what
 // arrives while a call of the engine is under way goes with the next, and a caller that is alone
-// waits for nothing. Those calls are repeated while the engine is unavailable, no others are. One that
-// the engine does not answer within 30 s, or a consumer's within a third of its lease, is cut off and
-// counts as unavailable.
+// waits for nothing. Those calls are repeated while the engine is unavailable, no others are. One
+// that the engine does not answer within 30 s, or a consumer's within a third of its lease, is cut
+// off and counts as unavailable.
 type Client struct {
 	engine storage.Engine
 	config ClientConfig
@@ -82,8 +82,8 @@ func NewClient(engine storage.Engine, config ClientConfig) *Client {
 
 // Close lets no further message or settlement in, and waits until those under way are answered, all
 // of an EnqueueMany included. When ctx ends before that, those that were sent are given up with
-// [ErrUnknown], the rest of an EnqueueMany with [ErrClosed], and Close returns ctx's error. It does not
-// close the engine; what does not change messages keeps working until that is closed.
+// [ErrUnknown], the rest of an EnqueueMany with [ErrClosed], and Close returns ctx's error. It does
+// not close the engine; what does not change messages keeps working until that is closed.
 func (c *Client) Close(ctx context.Context) error {
 	err := errors.Join(c.records.close(ctx), c.settles.close(ctx))
 	c.cancel()

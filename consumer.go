@@ -36,7 +36,8 @@ type ConsumerConfig struct {
 	// DrainTimeout is how long running handlers have to finish once Run's context has ended, before
 	// their contexts end too. 0 is 30 s, negative is no time at all.
 	DrainTimeout time.Duration
-	// Backoff says when a failed message is tried again, nil is Exponential(5*time.Second, 6*time.Hour).
+	// Backoff says when a failed message is tried again, nil is Exponential(5*time.Second,
+	// 6*time.Hour).
 	Backoff Backoff
 	// Name tells people who has a message; "" is the host's name and the process id.
 	Name string
@@ -84,7 +85,8 @@ func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
 		}
 		config.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
-	if config.Concurrency < 1 || config.Lease < time.Second || config.Lease > storage.MaxLease || config.Grace < 0 || config.Timeout < 0 {
+	if config.Concurrency < 1 || config.Grace < 0 || config.Timeout < 0 ||
+		config.Lease < time.Second || config.Lease > storage.MaxLease {
 		misuse("NewConsumer: Concurrency, Lease, Grace or Timeout is out of its bounds")
 	}
 	for name, weight := range config.Queues {
@@ -100,9 +102,9 @@ func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
 	return &Consumer{client: client, config: config, log: config.Logger, routes: map[string]Handler{}}
 }
 
-// Handle makes the consumer run h for every message of a queue, whatever its payload; [Queue.Handle] is
-// the typed form. It panics if the handler is nil, the queue has one already, or the consumer is
-// running.
+// Handle makes the consumer run h for every message of a queue, whatever its payload;
+// [Queue.Handle] is the typed form. It panics if the handler is nil, the queue has one already, or
+// the consumer is running.
 func (c *Consumer) Handle(queue string, h Handler, wraps ...Middleware) {
 	if err := storage.CheckQueue(queue); err != nil {
 		misuse("%v", err)
@@ -134,8 +136,8 @@ func (c *Consumer) handle(queue string, h Handler, wraps []Middleware) {
 }
 
 // Run handles messages until ctx ends. It then claims no more, gives back what it has claimed and
-// not begun, lets running handlers finish for DrainTimeout, ends their contexts with ErrShutdown and
-// waits for Grace. An engine that fails does not end it: it logs, waits and goes on.
+// not begun, lets running handlers finish for DrainTimeout, ends their contexts with ErrShutdown
+// and waits for Grace. An engine that fails does not end it: it logs, waits and goes on.
 //
 // Run returns nil when every handler has returned and every message was settled. Otherwise it says
 // how many were left; their messages come back when their leases end. ErrInvalid means that nothing

@@ -78,9 +78,9 @@ func (r *run) free() int {
 
 func (r *run) seconds(t time.Time) float64 { return t.Sub(r.began).Seconds() }
 
-// claim makes one claim, begun by dispatch, and starts what it brings. A claim that is under way when
-// the run's context ends is not cut off: what it brings is given back. One that the engine does not
-// answer is cut off, and what it may have taken comes back when the leases end.
+// claim makes one claim, begun by dispatch, and starts what it brings. A claim that is under way
+// when the run's context ends is not cut off: what it brings is given back. One that the engine
+// does not answer is cut off, and what it may have taken comes back when the leases end.
 func (r *run) claim(s *source, n int) {
 	sent := time.Now()
 	var got storage.Claimed

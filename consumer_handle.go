@@ -37,8 +37,8 @@ func (r *run) handle(h *hold) {
 	})
 }
 
-// unfit says how a message ends whose handler is not to begin. The process may have stood still since
-// the claim.
+// unfit says how a message ends whose handler is not to begin. The process may have stood still
+// since the claim.
 func (r *run) unfit(h *hold) (storage.Settlement, bool) {
 	now := time.Now()
 	switch {
@@ -94,7 +94,8 @@ func (r *run) finish(h *hold, s storage.Settlement, took time.Duration, err erro
 	if live {
 		s.Receipt = h.receipt
 		done.Verdict, done.Delay = s.Verdict, s.Delay
-		done.Settle = r.client.settle(r.settles, s, terms{repeatFor: r.config.Lease, within: min(r.config.Lease/3, callPatience)})
+		lease := r.config.Lease
+		done.Settle = r.client.settle(r.settles, s, terms{repeatFor: lease, within: min(lease/3, callPatience)})
 	}
 	r.keeper.remove(h)
 	r.report(h, done)

@@ -19,7 +19,8 @@ type waiting struct {
 	ended  chan struct{} // closed when the Wait is over; nil if there was none
 }
 
-// watch makes sure that a Wait for the queues is under way, until next at the latest if that is set.
+// watch makes sure that a Wait for the queues is under way, until next at the latest if that is
+// set.
 func (w *waiting) watch(ctx context.Context, queues []string, next time.Time) {
 	if w.under() && slices.Equal(queues, w.queues) {
 		return

@@ -17,8 +17,8 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// Calls fail and answers get lost at random, handlers do everything that handlers do, and still every
-// message is handled, not before its time, and acked once.
+// Calls fail and answers get lost at random, handlers do everything that handlers do, and still
+// every message is handled, not before its time, and acked once.
 func TestCrowdOnAnEngineThatFails(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	synctest.Test(t, func(t *testing.T) {

@@ -58,7 +58,8 @@ func (d *Delivery[T]) Token() int64 { return d.receipt.Token }
 // Last says whether this is the last attempt allowed: if it fails, the message is dead.
 func (d *Delivery[T]) Last() bool { return d.MaxAttempts > 0 && d.Attempt >= d.MaxAttempts }
 
-// Record is all that the engine said about the message when it was claimed. It is not to be changed.
+// Record is all that the engine said about the message when it was claimed. It is not to be
+// changed.
 func (d *Delivery[T]) Record() *storage.Record { return d.record }
 
 // typed is d with its body decoded.

@@ -10,13 +10,12 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// Enqueue stores a message in a queue, which needs no making. A nil error means that it is there: it
-// was stored, or its ID was there already (see [Result.Outcome]). [ErrUnknown] means that it may be
-// there; enqueueing it again under Result.ID does no harm. Any other error means that it is not.
+// Enqueue stores a message in a queue, which needs no making. A nil error means that it is there:
+// it was stored, or its ID was there already (see [Result.Outcome]). [ErrUnknown] means that it may
+// be there; enqueueing it again under Result.ID does no harm. Any other error means that it is not.
 //
-// While the engine is unavailable the call is repeated, as long as ctx and
-// [ClientConfig.RepeatFor] allow. [ErrUnavailable] without ErrUnknown means that the message was not
-// sent until then.
+// While the engine is unavailable the call is repeated, as long as ctx and [ClientConfig.RepeatFor]
+// allow. [ErrUnavailable] without ErrUnknown means that the message was not sent until then.
 func (c *Client) Enqueue(ctx context.Context, queue string, m Message) (Result, error) {
 	id := c.idOf(&m)
 	rec, err := m.record()
@@ -43,9 +42,13 @@ func (c *Client) idOf(m *Message) string {
 }
 
 // store is one call of the engine.
-func (c *Client) store(ctx context.Context, within time.Duration, queue string, recs []storage.Record) ([]storage.EnqueueResult, error) {
-	var results []storage.EnqueueResult
-	err := bounded(ctx, within, func(ctx context.Context) (err error) {
+func (c *Client) store(
+	ctx context.Context,
+	within time.Duration,
+	queue string,
+	recs []storage.Record,
+) (results []storage.EnqueueResult, err error) {
+	err = bounded(ctx, within, func(ctx context.Context) (err error) {
 		results, err = c.engine.Enqueue(ctx, time.Time{}, queue, recs)
 		return err
 	})

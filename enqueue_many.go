@@ -11,12 +11,12 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// EnqueueMany stores messages in order and returns a result for each, by index. The error is that of
-// the first message that was not stored, with the count of those; one bad message does not keep the
-// others from being stored. Messages of one call are not combined with those of others.
+// EnqueueMany stores messages in order and returns a result for each, by index. The error is that
+// of the first message that was not stored, with the count of those; one bad message does not keep
+// the others from being stored. Messages of one call are not combined with those of others.
 //
-// They go in as many calls as they need. Each is repeated like that of an Enqueue while the engine is
-// unavailable; when one is given up, those behind it are not sent.
+// They go in as many calls as they need. Each is repeated like that of an Enqueue while the engine
+// is unavailable; when one is given up, those behind it are not sent.
 func (c *Client) EnqueueMany(ctx context.Context, queue string, ms []Message) ([]Result, error) {
 	results := make([]Result, len(ms))
 	errs := make([]error, len(ms))

@@ -163,8 +163,8 @@ func ExampleConsumer() {
 	// Output: <nil>
 }
 
-// A handler that has lost its lease may go on for a moment. Where that would do harm, what it writes
-// to compares tokens: they only grow.
+// A handler that has lost its lease may go on for a moment. Where that would do harm, what it
+// writes to compares tokens: they only grow.
 func ExampleDelivery_Token() {
 	ledger := map[string]int64{} // highest token seen, by order
 	write := func(order string, token int64) error {

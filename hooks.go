@@ -12,8 +12,8 @@ import (
 // Hooks are called as things happen, for metrics and traces. Any may be nil and costs nothing then.
 // They are called from many goroutines, hold up what they report, and must not panic.
 type Hooks struct {
-	// OnEnqueue is called when a message was answered for. The message is as the caller gave it, its
-	// ID may be "", and is not to be changed; the result has the ID.
+	// OnEnqueue is called when a message was answered for. The message is as the caller gave it,
+	// its ID may be "", and is not to be changed; the result has the ID.
 	OnEnqueue func(queue string, m *Message, r Result)
 	// OnClaim is called after each claim.
 	OnClaim func(queue string, messages int, took time.Duration, err error)
@@ -33,8 +33,8 @@ type Hooks struct {
 // Done says how a delivery ended.
 //
 // A retry or a release may have left the message dead: the attempts that it had were spent (see
-// [Delivery.Last]), or the deliveries that [storage.QueueConfig.MaxDeliveries] allows. Only the engine
-// knows the latter: its dead messages have the reason [storage.ReasonMaxDeliveries].
+// [Delivery.Last]), or the deliveries that [storage.QueueConfig.MaxDeliveries] allows. Only the
+// engine knows the latter: its dead messages have the reason [storage.ReasonMaxDeliveries].
 type Done struct {
 	Verdict storage.Verdict // what it was settled with; 0 if the lease was lost before
 	Delay   time.Duration   // of a retry or a release

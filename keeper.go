@@ -34,10 +34,10 @@ type hold struct {
 
 // keeper keeps the leases of running handlers, and ends the contexts of those that lose theirs.
 //
-// A lease is extended when a third of it has passed, and again every twelfth until that works. It is
-// judged by the consumer's own monotonic clock from the instant the call was sent, which is never
-// later than the engine's: if an eighth is left, the handler is stopped while nobody else can have the
-// message.
+// A lease is extended when a third of it has passed, and again every twelfth until that works. It
+// is judged by the consumer's own monotonic clock from the instant the call was sent, which is
+// never later than the engine's: if an eighth is left, the handler is stopped while nobody else can
+// have the message.
 type keeper struct {
 	engine storage.Engine
 	lease  time.Duration
@@ -61,8 +61,8 @@ func (k *keeper) add(h *hold) {
 	}
 }
 
-// returned notes that the handler has returned. It says whether the engine may still know the lease,
-// and whether the handler counts as stuck.
+// returned notes that the handler has returned. It says whether the engine may still know the
+// lease, and whether the handler counts as stuck.
 func (k *keeper) returned(h *hold) (live, stuck bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -153,7 +153,7 @@ func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
 
 // extend makes one call for leases of one queue.
 func (k *keeper) extend(ctx context.Context, queue string, rs []storage.Receipt) {
-	ctx, cancel := context.WithTimeout(ctx, k.lease/6)
+	ctx, cancel := context.WithTimeout(ctx, min(k.lease/6, callPatience))
 	defer cancel()
 	sent := time.Now()
 	lost, err := k.engine.Extend(ctx, time.Time{}, k.lease, rs)
@@ -192,8 +192,8 @@ func (k *keeper) extend(ctx context.Context, queue string, rs []storage.Receipt)
 	}
 }
 
-// stop ends handlers whose leases are lost. Their messages may be with another consumer soon, so the
-// sooner they stop, the less is done twice.
+// stop ends handlers whose leases are lost. Their messages may be with another consumer soon, so
+// the sooner they stop, the less is done twice.
 func (k *keeper) stop(lapsed []*hold) {
 	for _, h := range lapsed {
 		h.cancel(ErrLeaseLost)

@@ -11,8 +11,8 @@ import (
 
 // Bounds of attempts, for [Message.MaxAttempts].
 const (
-	// DefaultMaxAttempts is how often a message is tried that says nothing else: for about three days
-	// with the default backoff.
+	// DefaultMaxAttempts is how often a message is tried that says nothing else: for about three
+	// days with the default backoff.
 	DefaultMaxAttempts = 25
 	// Unlimited is no bound.
 	Unlimited = -1
@@ -40,13 +40,13 @@ type Message struct {
 	// ExpireIn drops the message if it was not handed out this long after its due time; 0 is the
 	// queue's, which is never unless configured.
 	ExpireIn time.Duration
-	// MaxAttempts bounds the attempts before the message is dead; 0 is DefaultMaxAttempts, Unlimited
-	// is no limit.
+	// MaxAttempts bounds the attempts before the message is dead; 0 is DefaultMaxAttempts,
+	// Unlimited is no limit.
 	MaxAttempts int
 	// DedupFor is how long after the ack the ID stays taken; 0 frees it with the ack.
 	DedupFor time.Duration
-	// OnLive says what an ID that is waiting or running means: storage.Keep the old one, Replace, or
-	// Rerun.
+	// OnLive says what an ID that is waiting or running means: storage.Keep the old one, Replace,
+	// or Rerun.
 	OnLive storage.OnLive
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// Option edits a message before it is enqueued. Later options win; one that sets only one of Due and
-// Delay takes back the other.
+// Option edits a message before it is enqueued. Later options win; one that sets only one of Due
+// and Delay takes back the other.
 type Option func(*Message)
 
 // untimed is the delay of a message that an option gave no time to.

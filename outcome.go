@@ -10,13 +10,14 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// Snooze is returned by a handler that cannot do its work yet: the message is due again after d, and
-// no attempt is spent. It may be wrapped or joined with other errors, whose text is then kept with
-// the message; where several outcomes meet, DeadLetter wins over RetryIn, and RetryIn over Snooze.
+// Snooze is returned by a handler that cannot do its work yet: the message is due again after d,
+// and no attempt is spent. It may be wrapped or joined with other errors, whose text is then kept
+// with the message; where several outcomes meet, DeadLetter wins over RetryIn, and RetryIn over
+// Snooze.
 func Snooze(d time.Duration) error { return &snoozeError{d} }
 
-// RetryIn is returned by a handler that failed and knows when to try again: the attempt is spent and
-// the message is due again after d, or dead if that was its last attempt.
+// RetryIn is returned by a handler that failed and knows when to try again: the attempt is spent
+// and the message is due again after d, or dead if that was its last attempt.
 func RetryIn(d time.Duration, err error) error { return &retryError{d, err} }
 
 // DeadLetter is returned by a handler that knows that no further attempt can work: the message is

@@ -79,7 +79,8 @@ func (q *Queue[T]) Enqueue(ctx context.Context, c *Client, body T, opts ...Optio
 
 // EnqueueMany stores a message for each payload; see [Client.EnqueueMany]. The function edits the
 // message of each, to give it an ID or a due time, and may be nil. As with options, a due time that
-// it sets takes the place of a delay that the message has from the queue's defaults, and the reverse.
+// it sets takes the place of a delay that the message has from the queue's defaults, and the
+// reverse.
 func (q *Queue[T]) EnqueueMany(ctx context.Context, c *Client, bodies []T, edit func(body T, m *Message)) ([]Result, error) {
 	ms := make([]Message, len(bodies))
 	errs := make([]error, len(bodies))
@@ -121,8 +122,8 @@ type Stored[T any] struct {
 }
 
 // Get returns the message that an id means: the one that waits or runs, else the latest dead one.
-// ErrNotFound means that there is none, ErrDecode that its body does not decode; the record is there
-// then.
+// ErrNotFound means that there is none, ErrDecode that its body does not decode; the record is
+// there then.
 func (q *Queue[T]) Get(ctx context.Context, c *Client, id string) (Stored[T], error) {
 	r, err := c.Get(ctx, q.name, id)
 	if err != nil {
@@ -152,9 +153,9 @@ func (q *Queue[T]) Messages(ctx context.Context, c *Client, state storage.State)
 	}
 }
 
-// Handle makes a consumer run h for every message of the queue. A message whose body does not decode
-// is dead at once. It panics if the handler is nil, the queue has one there already, or the consumer
-// is running. The middleware listed first is the outermost.
+// Handle makes a consumer run h for every message of the queue. A message whose body does not
+// decode is dead at once. It panics if the handler is nil, the queue has one there already, or the
+// consumer is running. The middleware listed first is the outermost.
 func (q *Queue[T]) Handle(c *Consumer, h func(ctx context.Context, d *Delivery[T]) error, wraps ...Middleware) {
 	if h == nil {
 		misuse("queue %q has a nil handler", q.name)

@@ -11,7 +11,8 @@ import (
 )
 
 // settle ends a lease together with others of its queue. ErrLeaseLost means that somebody else may
-// have the message; ErrUnknown also that the lease may have been lost to an earlier try of this call.
+// have the message; ErrUnknown also that the lease may have been lost to an earlier try of this
+// call.
 func (c *Client) settle(ctx context.Context, s storage.Settlement, t terms) error {
 	s.Reason = storage.CutReason(strings.ToValidUTF8(s.Reason, "?"))
 	queue, id := s.Receipt.Queue, s.Receipt.ID
@@ -32,9 +33,14 @@ func (c *Client) settle(ctx context.Context, s storage.Settlement, t terms) erro
 }
 
 // settleBatch is one call of the engine. It says for each settlement whether its lease was lost. Of
-// several that mean the same lease the first goes to the engine: whatever becomes of it, the lease is
-// not there for the others.
-func (c *Client) settleBatch(ctx context.Context, within time.Duration, queue string, ss []storage.Settlement) ([]bool, error) {
+// several that mean the same lease the first goes to the engine: whatever becomes of it, the lease
+// is not there for the others.
+func (c *Client) settleBatch(
+	ctx context.Context,
+	within time.Duration,
+	queue string,
+	ss []storage.Settlement,
+) ([]bool, error) {
 	is := make([]bool, len(ss))
 	first := make(map[storage.Receipt]int, len(ss)) // index of the settlement that is sent
 	sent := ss[:0]

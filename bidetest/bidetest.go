@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bidetest runs handlers in tests: on an engine in memory, and in a testing/synctest bubble,
-// where two days pass in microseconds and every instant is exact. [Run] makes a [Bubble], [Handle]
-// runs a handler in it, [Bubble.Pass] lets time pass, and the Want methods look at what happened when.
+// Package bidetest runs handlers in tests: on an engine in memory, and in a testing/synctest
+// bubble, where two days pass in microseconds and every instant is exact. [Run] makes a [Bubble],
+// [Handle] runs a handler in it, [Bubble.Pass] lets time pass, and the Want methods look at what
+// happened when.
 //
 // All instants are durations since the bubble began.
 package bidetest
@@ -33,8 +34,8 @@ type Bubble struct {
 	settled  []Settled
 }
 
-// Run runs a test in a bubble; what the client and the consumers log goes to the test's log. When the
-// test has ended, also by t.Fatal, its consumers are drained; what they leave behind fails it.
+// Run runs a test in a bubble; what the client and the consumers log goes to the test's log. When
+// the test has ended, also by t.Fatal, its consumers are drained; what they leave behind fails it.
 func Run(t *testing.T, test func(t *testing.T, b *Bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,8 +64,8 @@ func Handle[T any](b *Bubble, queue *bide.Queue[T], h func(ctx context.Context, 
 	b.Start(c)
 }
 
-// NewConsumer returns a consumer without handlers whose deliveries the bubble sees. A nil backoff is
-// the exact one of [Handle].
+// NewConsumer returns a consumer without handlers whose deliveries the bubble sees. A nil backoff
+// is the exact one of [Handle].
 func (b *Bubble) NewConsumer(config bide.ConsumerConfig) *bide.Consumer {
 	if config.Backoff == nil {
 		config.Backoff = func(attempt int) time.Duration { return 5 * time.Second << min(attempt-1, 12) }
