@@ -25,10 +25,12 @@ func (e *cutError) Unwrap() error { return ErrUnavailable }
 // bounded makes a call of the engine and cuts it off after a time. Like every call whose answer is
 // missing, it may have taken effect.
 func bounded(ctx context.Context, within time.Duration, call func(context.Context) error) error {
-	cut, cancel := context.WithTimeout(ctx, within)
+	end := time.Now().Add(within)
+	cut, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	err := call(cut)
-	if isContext(err) && cut.Err() != nil && ctx.Err() == nil {
+	// A client of a network may notice the deadline before the context does.
+	if at, _ := cut.Deadline(); errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && at.Equal(end) {
 		return &cutError{within}
 	}
 	return err

@@ -68,6 +68,7 @@ func TestHooksSeeLostLeasesAndStuckHandlers(t *testing.T) {
 		assert.Equal(t, seen, []string{"a lost after 4s", "a stuck after 14s"})
 		mu.Unlock()
 		close(freed)
+		synctest.Wait() // a drain does not wait for who is stuck
 		assert.NoError(t, stop())
 	})
 }
