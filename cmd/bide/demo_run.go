@@ -176,8 +176,7 @@ func (d *demo) payOne(ctx context.Context, number string) error {
 func (d *demo) handle(_ context.Context, m *bide.Delivery[order]) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	claimed := m.Due.Add(m.Lag)
-	if claimed.Before(m.Due) || claimed.Before(d.due[m.ID]) {
+	if m.Claimed.Before(m.Due) || m.Claimed.Before(d.due[m.ID]) {
 		d.early++
 	}
 	d.lags = append(d.lags, m.Lag)

@@ -25,24 +25,26 @@ func TestKilledConsumersLoseNothing(t *testing.T) {
 	server := redistest.Start(t)
 	_, client := open(t, server.URL())
 	perKill := 40
+	due := dues{}
 	enqueue := func(round int) {
 		for i := range perKill {
-			_, err := queue.Enqueue(t.Context(), client, i, bide.ID(fmt.Sprintf("m%d-%d", round, i)),
+			r, err := queue.Enqueue(t.Context(), client, i, bide.ID(fmt.Sprintf("m%d-%d", round, i)),
 				bide.In(time.Duration(rand.IntN(200))*time.Millisecond), bide.MaxAttempts(bide.Unlimited))
 			assert.NoError(t, err)
+			due[r.ID] = r.Due
 		}
 	}
 	for round := range kills {
 		enqueue(round)
-		c := start(t, server.URL(), "handle")
-		assert.True(t, c.line(t, "started") != "", "the consumer ended by itself")
+		c := start(t, server.URL(), "handle", due)
+		assert.True(t, c.line(t, "started") != nil, "the consumer ended by itself")
 		for range rand.IntN(perKill) {
 			c.line(t, "") // some events later
 		}
 		c.kill(t)
 	}
 	total := int64(kills * perKill)
-	finish(t, client, func(st storage.Stats) bool { return st.Total.Acked == total })
+	finish(t, client, due, func(st storage.Stats) bool { return st.Total.Acked == total })
 	st, err := client.Stats(t.Context(), queue.Name())
 	assert.NoError(t, err)
 	assert.Equal(t, []int64{st.Total.Enqueued, st.Total.Acked, st.Dead, st.Delayed + st.Ready + st.Leased}, []int64{total, total, 0, 0})
@@ -51,12 +53,12 @@ func TestKilledConsumersLoseNothing(t *testing.T) {
 }
 
 // finish runs a consumer that lives until the queue is as wanted.
-func finish(t *testing.T, client *bide.Client, done func(storage.Stats) bool) {
+func finish(t *testing.T, client *bide.Client, due dues, done func(storage.Stats) bool) {
 	t.Helper()
 	consumer := bide.NewConsumer(client, bide.ConsumerConfig{Concurrency: 16, Lease: lease})
 	queue.Handle(consumer, func(_ context.Context, d *bide.Delivery[int]) error {
-		if d.Lag < 0 {
-			t.Errorf("%s came %s early", d.ID, -d.Lag)
+		if at := due[d.ID]; at.IsZero() || d.Claimed.Before(at) || time.Now().Before(at) {
+			t.Errorf("%s came early, at %s, and was due %s", d.ID, d.Claimed, at)
 		}
 		return nil
 	})

@@ -64,10 +64,7 @@ func consume(part string) error {
 
 // handleForAWhile leaves a kill the time to come in the middle.
 func handleForAWhile(ctx context.Context, d *bide.Delivery[int]) error {
-	if claimed := d.Due.Add(d.Lag); claimed.Before(d.Due) || claimed.Before(d.Record().FirstDue) {
-		fmt.Println("early", d.ID)
-	}
-	fmt.Println("started", d.ID)
+	fmt.Println("started", d.ID, d.Claimed.UnixMilli(), time.Now().UnixMilli())
 	select {
 	case <-time.After(5 * time.Millisecond):
 	case <-ctx.Done():
@@ -77,19 +74,34 @@ func handleForAWhile(ctx context.Context, d *bide.Delivery[int]) error {
 
 // holdUntilLost does not end before its context does, and then claims to have succeeded.
 func holdUntilLost(ctx context.Context, d *bide.Delivery[int]) error {
-	fmt.Println("started", d.ID)
+	fmt.Println("started", d.ID, d.Claimed.UnixMilli(), time.Now().UnixMilli())
 	<-ctx.Done()
 	fmt.Printf("ended %s: %v\n", d.ID, context.Cause(ctx))
 	return nil
 }
 
-// child is a consumer process.
-type child struct {
-	cmd *exec.Cmd
-	out *bufio.Reader
+// dues is when messages are due, by what Enqueue answered.
+type dues map[string]time.Time
+
+// check fails if a message was handed out before it was due, by the engine's clock or by this one:
+// they are of one machine.
+func (d dues) check(t *testing.T, id string, instants ...time.Time) {
+	t.Helper()
+	due, ok := d[id]
+	assert.True(t, ok, "a message that nobody enqueued:", id)
+	for _, at := range instants {
+		assert.True(t, !at.Before(due), id, "came early, at", at, "and was due", due)
+	}
 }
 
-func start(t *testing.T, store, part string) *child {
+// child is a consumer process.
+type child struct {
+	cmd  *exec.Cmd
+	out  *bufio.Reader
+	dues dues
+}
+
+func start(t *testing.T, store, part string, d dues) *child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envStore+"="+store, envPart+"="+part, "GORACE=atexit_sleep_ms=0")
@@ -97,7 +109,7 @@ func start(t *testing.T, store, part string) *child {
 	out, err := cmd.StdoutPipe()
 	assert.NoError(t, err)
 	assert.NoError(t, cmd.Start())
-	c := &child{cmd, bufio.NewReader(out)}
+	c := &child{cmd, bufio.NewReader(out), d}
 	t.Cleanup(func() { c.kill(t) })
 	return c
 }
@@ -106,23 +118,30 @@ func start(t *testing.T, store, part string) *child {
 func (c *child) kill(t *testing.T) {
 	t.Helper()
 	_ = c.cmd.Process.Kill()
-	for c.line(t, "started") != "" {
+	for c.line(t, "") != nil {
 	}
 	_ = c.cmd.Wait() // says that it was killed
 }
 
-// line returns the next event that begins with a word, "" at the end. A message that came early
-// fails the test wherever it stands.
-func (c *child) line(t *testing.T, word string) string {
+// line returns the words of the next event that begins with a word, none at the end. A message that
+// came early fails the test wherever it stands.
+func (c *child) line(t *testing.T, word string) []string {
 	t.Helper()
 	for {
 		line, err := c.out.ReadString('\n')
 		if err != nil {
-			return ""
+			return nil
 		}
-		assert.True(t, !strings.HasPrefix(line, "early") && !strings.HasPrefix(line, "error"), line)
-		if strings.HasPrefix(line, word) {
-			return strings.TrimSpace(line)
+		assert.True(t, !strings.HasPrefix(line, "error"), line)
+		words := strings.Fields(line)
+		if words[0] == "started" {
+			var claimed, now int64
+			_, err := fmt.Sscan(words[2]+" "+words[3], &claimed, &now)
+			assert.NoError(t, err)
+			c.dues.check(t, words[1], time.UnixMilli(claimed), time.UnixMilli(now))
+		}
+		if word == "" || words[0] == word {
+			return words
 		}
 	}
 }

@@ -20,20 +20,21 @@ import (
 func TestStoppedConsumerIsFenced(t *testing.T) {
 	server := redistest.Start(t)
 	_, client := open(t, server.URL())
-	_, err := queue.Enqueue(t.Context(), client, 1, bide.ID("a"))
+	r, err := queue.Enqueue(t.Context(), client, 1, bide.ID("a"))
 	assert.NoError(t, err)
+	due := dues{"a": r.Due}
 
-	c := start(t, server.URL(), "hold")
-	assert.Equal(t, c.line(t, "started"), "started a")
+	c := start(t, server.URL(), "hold", due)
+	assert.Equal(t, c.line(t, "started")[1], "a")
 	assert.NoError(t, c.cmd.Process.Signal(syscall.SIGSTOP))
-	finish(t, client, func(st storage.Stats) bool { return st.Total.Acked == 1 })
+	finish(t, client, due, func(st storage.Stats) bool { return st.Total.Acked == 1 })
 	before, err := client.Stats(t.Context(), queue.Name())
 	assert.NoError(t, err)
 	assert.Equal(t, before.Total.Lapsed, 1)
 
 	assert.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))
-	assert.Equal(t, c.line(t, "ended"), "ended a: lease lost")
-	done := c.line(t, "done")
+	assert.Equal(t, strings.Join(c.line(t, "ended"), " "), "ended a: lease lost")
+	done := strings.Join(c.line(t, "done"), " ")
 	assert.True(t, strings.HasSuffix(done, "lease lost"), "the late ack was not refused:", done)
 	after, err := client.Stats(t.Context(), queue.Name())
 	assert.NoError(t, err)
