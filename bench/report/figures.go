@@ -24,7 +24,7 @@ var figures = []figure{
 	{workload: "W4", metric: result.LagP99, title: "lag of 99 % of the messages, at most", unit: "ms", lower: true, log: true},
 	{workload: "W4b", metric: result.BurstLast, title: "10,000 messages due at once: from due to the last", unit: "ms", lower: true, log: true},
 	{workload: "W5", metric: result.Memory, title: "memory of the server per waiting message of 256 bytes", unit: "bytes", lower: true},
-	{workload: "W5", metric: result.Disk, title: "disk per waiting message of 256 bytes", unit: "bytes", lower: true},
+	{workload: "W5", metric: result.Disk, title: "length of files per waiting message of 256 bytes", unit: "bytes", lower: true},
 	{workload: "W6", metric: result.IdleRedis, title: "ten idle queues: commands that Redis executes", unit: "/s", lower: true, log: true},
 	{workload: "W6", metric: result.IdleClient, title: "ten idle queues: CPU of the consumer", unit: "% of a core", lower: true, log: true},
 }
@@ -45,7 +45,8 @@ var columns = []column{
 	{metric: result.BurstFirst, title: "due to first, ms"},
 	{metric: result.BurstLast, title: "due to last, ms"},
 	{metric: result.Memory, title: "memory, bytes"},
-	{metric: result.Disk, title: "disk, bytes"},
+	{metric: result.Disk, title: "length of files, bytes"},
+	{metric: result.Allocated, title: "set aside on disk, bytes"},
 	{metric: result.IdleRedis, title: "Redis commands/s"},
 	{metric: result.IdleReads, title: "Redis reads/s"},
 	{metric: result.IdleServer, title: "server CPU, %"},

@@ -5,6 +5,7 @@ package report
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/bidemq/bide/bench/stats"
 )
@@ -21,11 +22,10 @@ func number(v float64) string {
 	if v == 0 {
 		return "0" + suffix
 	}
-	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
-	digits = min(digits, 3)
+	digits := min(max(0, 2-int(math.Floor(math.Log10(math.Abs(v))))), 3)
 	text := strconv.FormatFloat(v, 'f', digits, 64)
-	if f, err := strconv.ParseFloat(text, 64); err == nil && f == math.Trunc(f) && digits > 0 {
-		text = strconv.FormatFloat(f, 'f', 0, 64)
+	if digits > 0 {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 	}
 	return text + suffix
 }

@@ -46,7 +46,7 @@ func Page(f *result.File, folder string) (text string, charts map[string]string)
 	}
 	b.WriteString("## What peers do better\n\n" + lost(f) + "\n")
 	for _, w := range workload.All() {
-		if !slices.Contains(f.Workloads(), w.Name) {
+		if !slices.ContainsFunc(f.Runs, func(r result.Run) bool { return r.Workload == w.Name && len(r.Metrics) > 0 }) {
 			continue
 		}
 		fmt.Fprintf(&b, "## %s: %s\n\n", w.Name, w.Title)

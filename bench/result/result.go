@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 )
 
@@ -79,7 +78,8 @@ const (
 	BurstFirst = "burst_first_ms" // from due to the first delivery
 	BurstLast  = "burst_last_ms"  // from due to the last delivery
 	Memory     = "memory_bytes_per_message"
-	Disk       = "disk_bytes_per_message"
+	Disk       = "disk_bytes_per_message"           // length of files
+	Allocated  = "disk_allocated_bytes_per_message" // set aside by the file system
 	IdleRedis  = "redis_commands_per_second"
 	IdleReads  = "redis_reads_per_second"
 	IdleServer = "server_cpu_percent"
@@ -95,17 +95,6 @@ func (f *File) Values(system, workload, metric string) []float64 {
 		}
 	}
 	return values
-}
-
-// Workloads that were run, in the order of their first run.
-func (f *File) Workloads() []string {
-	var names []string
-	for _, r := range f.Runs {
-		if !slices.Contains(names, r.Workload) {
-			names = append(names, r.Workload)
-		}
-	}
-	return names
 }
 
 // Write keeps the file under a name, whole or not at all.

@@ -97,22 +97,23 @@ func (h *Host) Memory(ctx context.Context) (int64, error) {
 	return sum, nil
 }
 
-// Disk is how many bytes the data takes on the disk.
-func (h *Host) Disk() (int64, error) {
-	var sum int64
-	err := filepath.Walk(h.Data(), func(_ string, info os.FileInfo, err error) error {
+// Disk is how many bytes the files of the data have, and how many the file system has set aside for
+// them, which is more where files are laid out ahead.
+func (h *Host) Disk() (length, allocated int64, err error) {
+	err = filepath.Walk(h.Data(), func(_ string, info os.FileInfo, err error) error {
 		if errors.Is(err, os.ErrNotExist) { // an engine may remove a file at any time
 			return nil
 		}
 		if err == nil && info.Mode().IsRegular() {
-			sum += allocated(info)
+			length += info.Size()
+			allocated += blocks(info)
 		}
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("size of the data: %w", err)
+		return 0, 0, fmt.Errorf("size of the data: %w", err)
 	}
-	return sum, nil
+	return length, allocated, nil
 }
 
 func freePort(ctx context.Context) (int, error) {

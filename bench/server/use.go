@@ -65,8 +65,8 @@ func residentMemory(pid int) (int64, error) {
 	return pages * int64(os.Getpagesize()), err
 }
 
-// allocated is what a file takes on the disk, which may be less than its length.
-func allocated(info os.FileInfo) int64 {
+// blocks is what the file system has set aside for a file, in bytes.
+func blocks(info os.FileInfo) int64 {
 	const block = 512
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Blocks * block

@@ -18,7 +18,7 @@ import (
 
 const (
 	beanstalkdLease = time.Minute
-	beanstalkdWait  = 200 * time.Millisecond // of a reserve, after which it looks whether to end
+	beanstalkdWait  = time.Hour // of a reserve, longer than any run
 )
 
 func beanstalkdSpecs() []Spec {
@@ -70,17 +70,17 @@ func (s beanstalkd) Consume(ctx context.Context, queues []string, handlers int, 
 			errs <- err
 			break
 		}
+		context.AfterFunc(ctx, func() { _ = c.Close() }) // ends its reserve
 		loops.Go(func() {
-			defer func() { _ = c.Close() }()
 			tubes := beanstalk.NewTubeSet(c, queues...)
-			for ctx.Err() == nil {
+			for {
 				id, body, err := tubes.Reserve(beanstalkdWait)
-				if errors.Is(err, beanstalk.ErrTimeout) {
-					continue
-				}
 				if err == nil {
 					handle(body)
 					err = c.Delete(id)
+				}
+				if ctx.Err() != nil {
+					return
 				}
 				if err != nil {
 					errs <- err

@@ -27,26 +27,26 @@ func bideSpecs() []Spec {
 	}
 	return []Spec{
 		bideSpec("bide-redis", "bide on Redis", "redisstore, Redis without persistence, default settings", true,
-			[]string{"redis-server"}, func(ctx context.Context, h *server.Host) (storage.Engine, error) {
+			[]string{"redis-server"}, nil, func(ctx context.Context, h *server.Host) (storage.Engine, error) {
 				address, err := h.StartRedis(ctx)
 				if err != nil {
 					return nil, err
 				}
 				return redisstore.OpenWith(ctx, "redis://"+address, redisstore.Options{Logger: errorsOnly()})
 			}),
-		bideSpec("bide-embedded", "bide embedded, synced", "pebblestore, every answer after a sync of the disk", true, nil, pebble(false)),
-		bideSpec("bide-relaxed", "bide embedded, relaxed", "pebblestore, answers before the disk has synced", true, nil, pebble(true)),
-		bideSpec("bide-memory", "bide in memory", "memstore, nothing kept", false, nil,
+		bideSpec("bide-embedded", "bide embedded, synced", "pebblestore, every answer after a sync of the disk", true, nil, nil, pebble(false)),
+		bideSpec("bide-relaxed", "bide embedded, relaxed", "pebblestore, answers before the disk has synced", true, nil, nil, pebble(true)),
+		bideSpec("bide-memory", "bide in memory", "memstore, nothing kept", false, nil, []string{"W5"},
 			func(context.Context, *server.Host) (storage.Engine, error) {
 				return memstore.New(memstore.Options{}), nil
 			}),
 	}
 }
 
-func bideSpec(name, title, about string, short bool, programs []string, open func(context.Context, *server.Host) (storage.Engine, error)) Spec {
+func bideSpec(name, title, about string, short bool, programs, skip []string, open func(context.Context, *server.Host) (storage.Engine, error)) Spec {
 	return Spec{
 		System: result.System{Name: name, Title: title, About: about, Kind: result.Bide},
-		Batch:  true, Backlog: 100_000, Short: short, Programs: programs,
+		Batch:  true, Backlog: 100_000, Short: short, Programs: programs, Skip: skip,
 		Start: func(ctx context.Context, host *server.Host) (Running, error) {
 			engine, err := open(ctx, host)
 			if err != nil {

@@ -34,7 +34,7 @@ func ceilingSpecs() []Spec {
 				strconv.Itoa(ceilingBatch) + ", no features, Redis without persistence",
 		},
 		Batch: true, Backlog: 100_000, Short: true, Programs: []string{"redis-server"},
-		Only: []string{"W1-batch", "W2", "W3-16", "W3-512", "W5"},
+		Skip: []string{"W4", "W4b", "W6"},
 		Start: func(ctx context.Context, host *server.Host) (Running, error) {
 			address, err := host.StartRedis(ctx)
 			if err != nil {

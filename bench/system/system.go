@@ -19,7 +19,7 @@ type Spec struct {
 	Backlog  int      // messages that it drains in about a second
 	Short    bool     // part of the short run
 	Programs []string // that must be on the path
-	Only     []string // workloads that make sense, all if empty
+	Skip     []string // workloads that make no sense
 	Start    func(ctx context.Context, host *server.Host) (Running, error)
 }
 

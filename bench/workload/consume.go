@@ -4,6 +4,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,11 +60,19 @@ func (b *bench) finish(ctx context.Context, c consumer, n int) (time.Time, error
 		case <-ctx.Done():
 			return ended, ctx.Err()
 		case err := <-c.done:
-			return ended, fmt.Errorf("consumer ended: %w", err)
+			return ended, endedEarly(err)
 		case <-tick.C:
 		}
 	}
 	return ended, nil
+}
+
+// endedEarly says why the handlers are gone, which may be for no reason.
+func endedEarly(err error) error {
+	if err == nil {
+		return errors.New("consumer ended by itself")
+	}
+	return fmt.Errorf("consumer ended: %w", err)
 }
 
 // end stops the handlers and waits for them.

@@ -72,7 +72,7 @@ func (c consumer) watch(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case err := <-c.done:
-		return fmt.Errorf("consumer ended: %w", err)
+		return endedEarly(err)
 	case <-timer.C:
 		return nil
 	}

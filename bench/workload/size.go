@@ -12,8 +12,8 @@ import (
 // far is when messages are due that only wait.
 const far = 24 * time.Hour
 
-// size is W5: what a message takes while it waits for its time. Directories are measured after the
-// engine was closed, and again what a server has in memory before that.
+// size is W5: what a message takes while it waits for its time, in the memory of a server and, after
+// everything but the servers was closed, on the disk.
 func size(ctx context.Context, b *bench) (map[string]float64, error) {
 	if err := b.warm(ctx, fillers); err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func size(ctx context.Context, b *bench) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	disk, err := b.host.Disk()
+	disk, allocated, err := b.host.Disk()
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +43,13 @@ func size(ctx context.Context, b *bench) (map[string]float64, error) {
 	if err := b.close(); err != nil {
 		return nil, err
 	}
-	after, err := b.host.Disk()
-	if after > disk {
-		metrics[result.Disk] = float64(after-disk) / float64(n)
+	length, blocks, err := b.host.Disk()
+	if err != nil {
+		return nil, err
 	}
-	return metrics, err
+	if length > disk {
+		metrics[result.Disk] = float64(length-disk) / float64(n)
+		metrics[result.Allocated] = float64(blocks-allocated) / float64(n)
+	}
+	return metrics, nil
 }

@@ -45,7 +45,7 @@ func All() []Workload {
 
 // Suits says whether a workload makes sense for a system.
 func (w Workload) Suits(s system.Spec) bool {
-	return (s.Batch || !w.Batch) && (len(s.Only) == 0 || slices.Contains(s.Only, w.Name))
+	return (s.Batch || !w.Batch) && !slices.Contains(s.Skip, w.Name)
 }
 
 // bench is one run: a system that was just started, and the settings.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bidemq/bide/bench/result"
+	"github.com/bidemq/bide/bench/server"
+	"github.com/bidemq/bide/bench/system"
+	"github.com/bidemq/bide/bench/workload"
+	"github.com/bidemq/bide/internal/assert"
+)
+
+// Every workload runs on an engine that needs no server, and finds nothing wrong with it.
+func TestWorkloads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	all := system.All()
+	memory := all[slices.IndexFunc(all, func(s system.Spec) bool { return s.Name == "bide-memory" })]
+	settings := result.Settings{Seconds: 0.05, LagSeconds: 0.2, IdleSeconds: 0.2, Messages: 2000}
+	for _, w := range workload.All() {
+		if !w.Suits(memory) {
+			continue
+		}
+		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel()
+			host, err := server.NewHost(t.TempDir())
+			assert.NoError(t, err)
+			defer host.Close()
+			metrics, err := w.Run(t.Context(), memory, host, settings)
+			assert.NoError(t, err)
+			assert.True(t, metrics[result.Messages] > 0, metrics)
+			for _, fault := range []string{result.Lost, result.Doubled, result.Early} {
+				assert.Equal(t, metrics[fault], 0.0, fault)
+			}
+		})
+	}
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, w := range workload.All() {
+		assert.True(t, !seen[w.Name], w.Name)
+		seen[w.Name] = true
+	}
+	for _, s := range system.All() {
+		assert.True(t, !seen[s.Name], s.Name)
+		seen[s.Name] = true
+		for _, skip := range s.Skip {
+			assert.True(t, slices.ContainsFunc(workload.All(), func(w workload.Workload) bool { return w.Name == skip }), skip)
+		}
+	}
+}
