@@ -25,7 +25,7 @@ func asynqSpecs() []Spec {
 	spec := func(name, title, about string, s asynqSettings) Spec {
 		return Spec{
 			System:  result.System{Name: name, Title: title, About: about, Kind: result.Peer},
-			Backlog: 10_000, Short: true, Programs: []string{"redis-server"},
+			Backlog: 30_000, Short: true, Programs: []string{"redis-server"},
 			Start: func(ctx context.Context, host *server.Host) (Running, error) {
 				address, err := host.StartRedis(ctx)
 				if err != nil {

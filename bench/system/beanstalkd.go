@@ -35,9 +35,9 @@ func beanstalkdSpecs() []Spec {
 		}
 	}
 	return []Spec{
-		spec("beanstalkd-memory", "beanstalkd, in memory", "a connection for each producer and handler, nothing kept", 20_000,
+		spec("beanstalkd-memory", "beanstalkd, in memory", "a connection for each producer and handler, nothing kept", 40_000,
 			func(*server.Host) []string { return nil }),
-		spec("beanstalkd-synced", "beanstalkd, synced", "-b -f 0: a sync of the disk for every write", 3_000,
+		spec("beanstalkd-synced", "beanstalkd, synced", "-b -f 0: a sync of the disk for every write", 6_000,
 			func(h *server.Host) []string { return []string{"-b", h.Data(), "-f", "0"} }),
 	}
 }

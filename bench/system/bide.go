@@ -5,7 +5,6 @@ package system
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"time"
 
@@ -115,7 +114,7 @@ func (bideProducer) Close() error { return nil }
 // errorsOnly keeps what is no error, such as the warning about a Redis that keeps nothing, off the
 // terminal.
 func errorsOnly() *slog.Logger {
-	return slog.New(levelHandler{slog.NewTextHandler(io.Discard, nil)})
+	return slog.New(levelHandler{slog.DiscardHandler})
 }
 
 // levelHandler hands errors to the default logger and drops the rest.

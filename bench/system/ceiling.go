@@ -33,7 +33,7 @@ func ceilingSpecs() []Spec {
 			About: "HSET and LPUSH (or ZADD), pop into a lease set, acknowledge: three Lua scripts in batches of " +
 				strconv.Itoa(ceilingBatch) + ", no features, Redis without persistence",
 		},
-		Batch: true, Backlog: 100_000, Short: true, Programs: []string{"redis-server"},
+		Batch: true, Backlog: 200_000, Short: true, Programs: []string{"redis-server"},
 		Skip: []string{"W4", "W4b", "W6"},
 		Start: func(ctx context.Context, host *server.Host) (Running, error) {
 			address, err := host.StartRedis(ctx)

@@ -24,7 +24,7 @@ func natsSpecs() []Spec {
 	spec := func(name, title, about string, storage jetstream.StorageType) Spec {
 		return Spec{
 			System: result.System{Name: name, Title: title, About: about, Kind: result.Peer},
-			Batch:  true, Backlog: 60_000,
+			Batch:  true, Backlog: 200_000,
 			Start: func(ctx context.Context, host *server.Host) (Running, error) {
 				self, err := os.Executable() // it contains the server, see ServeNATS
 				if err != nil {

@@ -16,7 +16,7 @@ import (
 type Spec struct {
 	result.System
 	Batch    bool     // has a call for many messages
-	Backlog  int      // messages that it drains in about a second
+	Backlog  int      // messages that it drains in one to two seconds
 	Short    bool     // part of the short run
 	Programs []string // that must be on the path
 	Skip     []string // workloads that make no sense
