@@ -61,9 +61,12 @@ func (a *app) enqueueLines(ctx context.Context, client *bide.Client, queue, name
 
 // read enqueues line after line. It fails when the input or the store does, not when a line is bad.
 func (e *lineEnqueuer) read(ctx context.Context, in *bufio.Reader) error {
-	for {
+	for more := true; more; {
 		data, long, err := readLine(in)
-		if err != nil && !errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
+			more = false
+		case err != nil:
 			return err
 		}
 		if len(data) > 0 || long {
@@ -75,10 +78,8 @@ func (e *lineEnqueuer) read(ctx context.Context, in *bufio.Reader) error {
 				return err
 			}
 		}
-		if err != nil {
-			return nil
-		}
 	}
+	return nil
 }
 
 func (e *lineEnqueuer) line(data []byte, long bool) {

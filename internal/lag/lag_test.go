@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -53,7 +54,7 @@ func TestLag(t *testing.T) {
 			engine := open(t)
 			defer func() { assert.NoError(t, engine.Close()) }()
 			m := measure(t, engine)
-			fmt.Printf("lag on %-11s of %d messages due over %s: p50 %s, p99 %s, max %s; early %d\n",
+			fmt.Fprintf(os.Stdout, "lag on %-11s of %d messages due over %s: p50 %s, p99 %s, max %s; early %d\n",
 				name, len(m.lags), over, m.at(0.5), m.at(0.99), m.at(1), m.early)
 			assert.Equal(t, len(m.lags), messages)
 			assert.Equal(t, m.early, 0)

@@ -23,7 +23,7 @@ func TestKilledConsumersLoseNothing(t *testing.T) {
 		kills = 10
 	}
 	server := redistest.Start(t)
-	_, client := open(t, server.URL())
+	client := open(t, server.URL())
 	perKill := 40
 	due := dues{}
 	enqueue := func(round int) {

@@ -17,7 +17,6 @@ import (
 	"github.com/bidemq/bide"
 	"github.com/bidemq/bide/internal/assert"
 	"github.com/bidemq/bide/redisstore"
-	"github.com/bidemq/bide/storage"
 )
 
 // The test binary is also the consumer process: these variables tell it so.
@@ -33,7 +32,7 @@ var queue = bide.NewQueue[int]("processes")
 func TestMain(m *testing.M) {
 	if part := os.Getenv(envPart); part != "" {
 		if err := consume(part); err != nil {
-			fmt.Println("error:", err)
+			fmt.Fprintln(os.Stdout, "error:", err)
 			os.Exit(1)
 		}
 		return
@@ -51,7 +50,7 @@ func consume(part string) error {
 	consumer := bide.NewConsumer(bide.NewClient(engine, bide.ClientConfig{}), bide.ConsumerConfig{
 		Concurrency: 8, Lease: lease,
 		Hooks: bide.Hooks{OnDone: func(d *bide.Delivery[[]byte], done bide.Done) {
-			fmt.Printf("done %s verdict=%s settle=%v\n", d.ID, done.Verdict, done.Settle)
+			fmt.Fprintf(os.Stdout, "done %s verdict=%s settle=%v\n", d.ID, done.Verdict, done.Settle)
 		}},
 	})
 	handle := handleForAWhile
@@ -64,7 +63,7 @@ func consume(part string) error {
 
 // handleForAWhile leaves a kill the time to come in the middle.
 func handleForAWhile(ctx context.Context, d *bide.Delivery[int]) error {
-	fmt.Println("started", d.ID, d.Claimed.UnixMilli(), time.Now().UnixMilli())
+	fmt.Fprintln(os.Stdout, "started", d.ID, d.Claimed.UnixMilli(), time.Now().UnixMilli())
 	select {
 	case <-time.After(5 * time.Millisecond):
 	case <-ctx.Done():
@@ -74,9 +73,9 @@ func handleForAWhile(ctx context.Context, d *bide.Delivery[int]) error {
 
 // holdUntilLost does not end before its context does, and then claims to have succeeded.
 func holdUntilLost(ctx context.Context, d *bide.Delivery[int]) error {
-	fmt.Println("started", d.ID, d.Claimed.UnixMilli(), time.Now().UnixMilli())
+	fmt.Fprintln(os.Stdout, "started", d.ID, d.Claimed.UnixMilli(), time.Now().UnixMilli())
 	<-ctx.Done()
-	fmt.Printf("ended %s: %v\n", d.ID, context.Cause(ctx))
+	fmt.Fprintf(os.Stdout, "ended %s: %v\n", d.ID, context.Cause(ctx))
 	return nil
 }
 
@@ -146,7 +145,7 @@ func (c *child) line(t *testing.T, word string) []string {
 	}
 }
 
-func open(t *testing.T, store string) (storage.Engine, *bide.Client) {
+func open(t *testing.T, store string) *bide.Client {
 	t.Helper()
 	engine, err := redisstore.Open(t.Context(), store)
 	assert.NoError(t, err)
@@ -155,5 +154,5 @@ func open(t *testing.T, store string) (storage.Engine, *bide.Client) {
 		_ = client.Close(context.Background())
 		_ = engine.Close()
 	})
-	return engine, client
+	return client
 }

@@ -19,7 +19,7 @@ import (
 // one goes on, its handler's context ends with the cause, and its late ack is refused.
 func TestStoppedConsumerIsFenced(t *testing.T) {
 	server := redistest.Start(t)
-	_, client := open(t, server.URL())
+	client := open(t, server.URL())
 	r, err := queue.Enqueue(t.Context(), client, 1, bide.ID("a"))
 	assert.NoError(t, err)
 	due := dues{"a": r.Due}
