@@ -63,7 +63,8 @@ func openNATS(ctx context.Context, address string, storage jetstream.StorageType
 		return nil, fmt.Errorf("connect to nats: %w", err)
 	}
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: "bench", Subjects: []string{"now.*", "later.>"}, Storage: storage, AllowMsgSchedules: true, AllowRollup: true,
+		Name: "bench", Subjects: []string{"now.*", "later.>"}, Retention: jetstream.WorkQueuePolicy, Storage: storage,
+		AllowMsgSchedules: true, AllowRollup: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create a stream: %w", err)
@@ -117,8 +118,7 @@ func (s *natsSystem) Consume(ctx context.Context, queues []string, handlers int,
 	return errors.Join(<-errs, s.conn.Flush())
 }
 
-// Pending counts what its consumer has not acknowledged; the stream is not a work queue, because
-// scheduled messages may not be in one.
+// Pending counts what the queue's consumer has not acknowledged, or all if nobody has consumed yet.
 func (s *natsSystem) Pending(ctx context.Context, queue string) (int64, error) {
 	consumer, err := s.stream.Consumer(ctx, queue)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
