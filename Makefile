@@ -33,7 +33,7 @@ short:
 
 ## lag: how late messages come, one engine after another, on a machine as idle as possible
 lag:
-	$(GO) test -tags timed -count=1 -p 1 ./internal/lag
+	$(GO) test -tags timed -count=1 -v ./internal/lag
 
 ## fuzz: each fuzz target for T (30s)
 fuzz:

@@ -33,8 +33,9 @@ type Engine interface {
 	// Receipts of several queues may be mixed, as in Settle. R5
 	Extend(ctx context.Context, now time.Time, lease time.Duration, rs []Receipt) (lost []Receipt, err error)
 
-	// Settle ends leases. It reports those that were lost before; the others are settled. Receipts
-	// of several queues may be mixed; each queue is settled in one step, in order. ErrInvalid means
+	// Settle ends leases. It reports those that were lost before; the others are settled. A receipt
+	// that stands twice in a call is settled by the first and lost for the second. Receipts of
+	// several queues may be mixed; each queue is settled in one step, in order. ErrInvalid means
 	// that nothing was settled; after another error some queues may be settled and others not, and
 	// the call may be repeated. R5 R7
 	Settle(ctx context.Context, now time.Time, ss []Settlement) (lost []Receipt, err error)
