@@ -48,8 +48,16 @@ programs:
 	BIDE_PROGRAMS=$(N) $(GO) test -count=1 -timeout 60m -v -run '^Test(Engine|ConformanceInMemory)$$/^Programs$$' \
 		./memstore ./pebblestore ./redisstore
 
-## bench: micro-benchmarks of the engines and the front
+## bench: bide beside asynq, every workload, under five minutes; writes docs/benchmarks.md
 bench: setup
+	$(MAKE) -C bench bench
+
+## bench-all: bide beside every peer that is installed, longer
+bench-all: setup
+	$(MAKE) -C bench bench-all
+
+## microbench: micro-benchmarks of the engines and the front, each for T (30s)
+microbench: setup
 	$(GO) test -run '^$$' -bench . -benchtime $(T) . ./memstore ./pebblestore ./redisstore
 
 ## cover: coverage by package
@@ -76,4 +84,4 @@ tidy-check:
 hooks:
 	git config core.hooksPath .githooks
 
-.PHONY: help demo test setup race short lag fuzz programs bench cover lint fmt fix tidy-check hooks
+.PHONY: help demo test setup race short lag fuzz programs bench bench-all microbench cover lint fmt fix tidy-check hooks
