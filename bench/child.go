@@ -74,6 +74,7 @@ func child(ctx context.Context, _ []string) error {
 	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
 		return fmt.Errorf("read the order: %w", err)
 	}
+	defer func() { _ = os.RemoveAll(o.Dir) }() // whoever ordered it may have been killed
 	r := result.Run{System: o.System, Workload: o.Workload}
 	var err error
 	if r.Metrics, err = measure(ctx, o); err != nil {

@@ -72,6 +72,21 @@ func ratios(f *result.File) string {
 	return b.String()
 }
 
+// synced says how the engine that syncs stands to a disk that serves every producer with one sync.
+func synced(f *result.File) string {
+	const producers = 16
+	for _, g := range figures {
+		rate, ok := median(f, "bide-embedded", g)
+		if g.workload != "W1-16" || !ok || f.Machine.Sync <= 0 {
+			continue
+		}
+		most := producers / f.Machine.Sync.Seconds()
+		return fmt.Sprintf("%s, %s: %s/s, which is %s %% of %d producers divided by the time of one sync.\n",
+			title(f, "bide-embedded"), g.title, number(rate), number(100*rate/most), producers)
+	}
+	return ""
+}
+
 // lost lists every figure in which a peer is ahead of bide on one of its engines. The engine in
 // memory is left out: it is made for tests.
 func lost(f *result.File) string {

@@ -43,6 +43,9 @@ func Page(f *result.File, folder string) (text string, charts map[string]string)
 	preface(&b, f)
 	if table := ratios(f); table != "" {
 		b.WriteString("## In short\n\n" + table + "\n")
+		if line := synced(f); line != "" {
+			b.WriteString(line + "\n")
+		}
 	}
 	b.WriteString("## What peers do better\n\n" + lost(f) + "\n")
 	for _, w := range workload.All() {

@@ -3,7 +3,9 @@
 package workload_test
 
 import (
+	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bidemq/bide/bench/result"
@@ -31,6 +33,36 @@ func TestWorkloads(t *testing.T) {
 			assert.NoError(t, err)
 			defer host.Close()
 			metrics, err := w.Run(t.Context(), memory, host, settings)
+			assert.NoError(t, err)
+			assert.True(t, metrics[result.Messages] > 0, metrics)
+			for _, fault := range []string{result.Lost, result.Doubled, result.Early} {
+				assert.Equal(t, metrics[fault], 0.0, fault)
+			}
+		})
+	}
+}
+
+// Every system that can be started here hands out what it was given, once.
+func TestSystems(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	all := workload.All()
+	flow := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == "W3-16" })]
+	for _, s := range system.All() {
+		if strings.HasPrefix(s.Name, "nats-") { // its server is the program bench
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			for _, p := range s.Programs {
+				if _, err := exec.LookPath(p); err != nil {
+					t.Skipf("%s is not on the path", p)
+				}
+			}
+			host, err := server.NewHost(t.TempDir())
+			assert.NoError(t, err)
+			defer host.Close()
+			metrics, err := flow.Run(t.Context(), s, host, result.Settings{Seconds: 0.05})
 			assert.NoError(t, err)
 			assert.True(t, metrics[result.Messages] > 0, metrics)
 			for _, fault := range []string{result.Lost, result.Doubled, result.Early} {
