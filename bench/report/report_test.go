@@ -114,6 +114,9 @@ func TestWriteAfterReadingBack(t *testing.T) {
 	assert.NoError(t, err)
 	want, charts := report.Page(forged(), "benchmarks")
 	assert.Equal(t, string(got), want)
+	kept, err := result.Read(filepath.Join(dir, "benchmarks", "results.json"))
+	assert.NoError(t, err)
+	assert.Equal(t, kept, f)
 	for chart := range charts {
 		_, err := os.Stat(filepath.Join(dir, "benchmarks", chart))
 		assert.NoError(t, err)
