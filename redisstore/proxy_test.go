@@ -105,3 +105,21 @@ func TestSurvivesASilentDeathOfConnections(t *testing.T) {
 		return err == nil && len(c.Records) == 1
 	})
 }
+
+// R8: a Wait that begins on a connection which has died without a word does not hang with it.
+func TestWaitOnADeadConnectionEnds(t *testing.T) {
+	t.Parallel()
+	server, first, queue := redistest.Start(t), storagetest.NewQueueName(), storagetest.NewQueueName()
+	p := startProxy(t, server.Address())
+	s := open(t, "redis+unix://"+p.path)
+	go func() { _, _ = s.Wait(t.Context(), []string{first}, storage.Forever) }()
+	redistest.Until(t, "the process waits", func() bool { return entered(t, server, first) == 1 })
+	p.swallow()
+	began := time.Now()
+	ready, err := s.Wait(t.Context(), []string{queue}, storage.Forever)
+	assert.NoError(t, err)
+	assert.Equal(t, ready, []string{queue})
+	took := time.Since(began)
+	t.Logf("ended after %s", took)
+	assert.True(t, took < 10*time.Second, took)
+}

@@ -80,8 +80,12 @@ func (s *Store) enterOne(ctx context.Context, queue string) error {
 	if b.self == "" {
 		return nil // notices cannot be heard at the moment
 	}
-	m, err := s.run(ctx, watchScript, queue, "", b.self, decimal(length(pollEvery)))
-	if errors.Is(err, storage.ErrUnavailable) {
+	// On a connection that has died without a word the answer never comes. A Wait has to hear of the
+	// notices meanwhile, which have a connection of their own.
+	limited, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	m, err := s.run(limited, watchScript, queue, "", b.self, decimal(length(pollEvery)))
+	if errors.Is(err, storage.ErrUnavailable) || limited.Err() != nil && ctx.Err() == nil {
 		s.watches.postpone(queue)
 		return nil
 	}
