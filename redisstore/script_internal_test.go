@@ -9,11 +9,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/bidemq/bide/internal/assert"
 	"github.com/bidemq/bide/internal/redistest"
@@ -136,11 +136,21 @@ func openQuiet(t testing.TB, url string) *Store {
 	return s
 }
 
-func TestScriptTextIsConstantAndShort(t *testing.T) {
+// The text of scripts is constant: whatever queues and arguments they run with, the server caches
+// each of them once.
+func TestScriptCacheDoesNotGrow(t *testing.T) {
 	t.Parallel()
-	for _, s := range allScripts() {
-		assert.Equal(t, s.text(), s.text())
-		assert.True(t, !strings.Contains(s.text(), "redis.error_reply('open"), s.name)
-		assert.True(t, !slices.Contains(strings.Fields(s.text()), "TODO"))
+	server := redistest.Start(t)
+	s := openQuiet(t, server.URL())
+	for i := range 50 {
+		queue := storagetest.NewQueueName()
+		rec := storage.Record{ID: strconv.Itoa(i), Body: make([]byte, i), Delay: time.Duration(i) * time.Millisecond, Priority: i % 10}
+		_, err := s.Enqueue(t.Context(), time.Time{}, queue, []storage.Record{rec})
+		assert.NoError(t, err)
+		_, err = s.Claim(t.Context(), time.Time{}, storage.Claim{Queue: queue, Limit: i + 1, Lease: time.Minute})
+		assert.NoError(t, err)
+		_, err = s.Stats(t.Context(), time.Time{}, queue)
+		assert.NoError(t, err)
 	}
+	assert.Equal(t, parseInfo(server.Do(t, "INFO", "memory"))["number_of_cached_scripts"], "3")
 }
