@@ -4,118 +4,49 @@ package redisstore
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/bidemq/bide/internal/redisconn"
 	"github.com/bidemq/bide/storage"
 )
 
-const (
-	openTimeout = 4500 * time.Millisecond // of Open, which promises five seconds
-	silence     = 7 * time.Second         // after which the client library pings a connection
-	pingTimeout = 4 * time.Second         // after which a ping has failed, and the connection is replaced
-)
+// pingTimeout is how long a ping may take before its connection is taken for dead.
+const pingTimeout = redisconn.PingTimeout
 
 // connect dials and looks at the server.
-func connect(ctx context.Context, t target, o Options) (rueidis.Client, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer within %s", openTimeout))
+func connect(ctx context.Context, t redisconn.Target, o Options) (rueidis.Client, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, redisconn.DialTimeout, fmt.Errorf("no answer within %s", redisconn.DialTimeout))
 	defer cancel()
-	type result struct {
-		client rueidis.Client
-		err    error
+	client, err := redisconn.Dial(ctx, t, o.TLS)
+	if err != nil {
+		return nil, openError(ctx, t, err)
 	}
-	dialed := make(chan result, 1)
-	go func() {
-		c, err := rueidis.NewClient(clientOption(t, o))
-		dialed <- result{c, err}
-	}()
-	var r result
-	select {
-	case r = <-dialed:
-	case <-ctx.Done():
-		go func() { // dialing ends by its own timeout
-			if r := <-dialed; r.err == nil {
-				r.client.Close()
-			}
-		}()
-		r.err = context.Cause(ctx)
-	}
-	if r.err != nil {
-		return nil, openError(ctx, t, r.err)
-	}
-	if err := inspect(ctx, r.client, t, o); err != nil {
-		r.client.Close()
+	if err := inspect(ctx, client, t, o); err != nil {
+		client.Close()
 		return nil, err
 	}
-	return r.client, nil
+	return client, nil
 }
 
-func openError(ctx context.Context, t target, err error) error {
+func openError(ctx context.Context, t redisconn.Target, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
 	return fmt.Errorf("redisstore: open %s: %w: %w", t, storage.ErrUnavailable, err)
 }
 
-func clientOption(t target, o Options) rueidis.ClientOption {
-	c := rueidis.ClientOption{
-		InitAddress:       t.addresses,
-		Username:          t.user,
-		Password:          t.password,
-		SelectDB:          t.db,
-		ClientName:        "bide",
-		ClientSetInfo:     rueidis.DisableClientSetInfo,
-		Dialer:            net.Dialer{Timeout: openTimeout - 500*time.Millisecond, KeepAlive: silence},
-		ConnWriteTimeout:  pingTimeout,
-		DisableCache:      true,
-		DisableRetry:      true, // what may be repeated is decided in call.go
-		AlwaysPipelining:  true, // notices a cut connection before the next call does
-		PipelineMultiplex: -1,   // one connection, so that an idle one costs one ping
-		TLSConfig:         o.TLS,
-	}
-	switch t.scheme {
-	case "redis":
-		c.TLSConfig = nil
-		c.ForceSingleClient = true
-	case "rediss":
-		c.ForceSingleClient = true
-		if c.TLSConfig == nil {
-			host, _, _ := net.SplitHostPort(t.addresses[0])
-			c.TLSConfig = &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
-		}
-	case "redis+unix":
-		c.TLSConfig = nil
-		c.ForceSingleClient = true
-		c.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return d.DialContext(ctx, "unix", path)
-		}
-	case "redis+sentinel":
-		c.Sentinel = rueidis.SentinelOption{
-			MasterSet:               t.primary,
-			Dialer:                  c.Dialer,
-			TLSConfig:               o.TLS,
-			TopologyRefreshInterval: 5 * time.Second, // finds a failover whose notice was lost
-		}
-	case "redis+cluster":
-		c.ClusterOption.ShardsRefreshInterval = time.Minute
-	}
-	return c
-}
-
 // inspect refuses servers that would lose messages by design, and warns about those that may.
-func inspect(ctx context.Context, client rueidis.Client, t target, o Options) error {
-	cluster := t.scheme == "redis+cluster"
+func inspect(ctx context.Context, client rueidis.Client, t redisconn.Target, o Options) error {
+	cluster := t.Scheme == "redis+cluster"
 	if cluster && client.Mode() != rueidis.ClientModeCluster {
 		return fmt.Errorf("redisstore: open %s: %w: the server is no cluster, use redis://", t, storage.ErrInvalid)
 	}
-	nodes := map[string]rueidis.Client{t.addresses[0]: client}
+	nodes := map[string]rueidis.Client{t.Addresses[0]: client}
 	if cluster {
 		nodes = client.Nodes()
 	}
@@ -128,7 +59,7 @@ func inspect(ctx context.Context, client rueidis.Client, t target, o Options) er
 		if err != nil {
 			return openError(ctx, t, fmt.Errorf("info of %s: %w", address, err))
 		}
-		info := parseInfo(text)
+		info := redisconn.ParseInfo(text)
 		if !newEnough(info["redis_version"]) {
 			return fmt.Errorf("redisstore: open %s: %w: the server has version %s, 6.2 is needed", t, storage.ErrInvalid, info["redis_version"])
 		}
@@ -147,16 +78,6 @@ func inspect(ctx context.Context, client rueidis.Client, t target, o Options) er
 		}
 	}
 	return nil
-}
-
-func parseInfo(text string) map[string]string {
-	info := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			info[name] = value
-		}
-	}
-	return info
 }
 
 func newEnough(version string) bool {

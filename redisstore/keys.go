@@ -2,6 +2,11 @@
 
 package redisstore
 
+import "cmp"
+
+// defaultNamespace is what stores have in common that name none.
+const defaultNamespace = "default"
+
 // structures are the keys of a queue, in the order in which queue.lua names them.
 var structures = [...]string{"meta", "records", "places", "leases", "expiries", "windows", "dead", "names", "waiters"}
 
@@ -18,3 +23,9 @@ func queueKeys(namespace, queue string) []string {
 
 // listKey is the sorted set of all names of queues. It lives in another slot than the queues.
 func listKey(namespace string) string { return "bide:{" + namespace + "}:queues" }
+
+// QueueKeys returns the names of the keys that a queue may have, for tools that look at them from
+// outside: docs/redis-layout.md says what they hold. An empty namespace is "default".
+func QueueKeys(namespace, queue string) []string {
+	return queueKeys(cmp.Or(namespace, defaultNamespace), queue)
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/internal/redisconn"
 	"github.com/bidemq/bide/internal/redistest"
 	"github.com/bidemq/bide/storage"
 	"github.com/bidemq/bide/storage/storagetest"
@@ -101,7 +102,7 @@ func TestMemoryOfADelayedMessage(t *testing.T) {
 	}
 	used := func() int64 {
 		var got int64
-		for name, value := range parseInfo(server.Do(t, "INFO", "memory")) {
+		for name, value := range redisconn.ParseInfo(server.Do(t, "INFO", "memory")) {
 			if name == "used_memory" {
 				for _, c := range value {
 					got = got*10 + int64(c-'0')

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/internal/redisconn"
 	"github.com/bidemq/bide/internal/redistest"
 	"github.com/bidemq/bide/storage"
 	"github.com/bidemq/bide/storage/storagetest"
@@ -152,5 +153,5 @@ func TestScriptCacheDoesNotGrow(t *testing.T) {
 		_, err = s.Stats(t.Context(), time.Time{}, queue)
 		assert.NoError(t, err)
 	}
-	assert.Equal(t, parseInfo(server.Do(t, "INFO", "memory"))["number_of_cached_scripts"], "3")
+	assert.Equal(t, redisconn.ParseInfo(server.Do(t, "INFO", "memory"))["number_of_cached_scripts"], "3")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/bidemq/bide/internal/redisconn"
 	"github.com/bidemq/bide/storage"
 )
 
@@ -61,15 +62,15 @@ func Open(ctx context.Context, url string) (*Store, error) {
 
 // OpenWith is Open with options.
 func OpenWith(ctx context.Context, url string, o Options) (*Store, error) {
-	t, err := parseURL(url)
+	t, err := redisconn.Parse(url)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("redisstore: %w", err)
 	}
 	if o.Namespace == "" {
-		o.Namespace = t.namespace
+		o.Namespace = t.Namespace
 	}
 	if o.Namespace == "" {
-		o.Namespace = "default"
+		o.Namespace = defaultNamespace
 	}
 	if err := storage.CheckQueue(o.Namespace); err != nil {
 		return nil, fmt.Errorf("redisstore: namespace %q: %w", o.Namespace, err)

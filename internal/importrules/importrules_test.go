@@ -30,7 +30,7 @@ var rules = map[string][]string{
 	"./storage/storagetest": {"./storage", "./memstore", "./internal/assert", "github.com/google/go-cmp/cmp", "github.com/tidwall/btree"},
 	"./memstore":            {"./storage", "github.com/tidwall/btree"},
 	"./pebblestore":         {"./storage", anything},
-	"./redisstore":          {"./storage", anything},
+	"./redisstore":          {"./storage", "./internal/redisconn", anything},
 	"./remotestore":         {"./storage", "./gen", anything},
 	"./server":              {"./storage", "./gen", anything},
 	"./bidetest":            {".", "./storage", "./memstore", "github.com/oklog/ulid/v2", "github.com/tidwall/btree"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package redisstore
+package redisconn
 
 import (
 	"fmt"
@@ -13,25 +13,26 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// target is what a URL says.
-type target struct {
-	scheme    string
-	addresses []string // host:port, or the path of a socket
-	user      string
-	password  string
-	db        int
-	primary   string // name that Sentinel knows the primary by
-	namespace string
+// Target is what a URL says.
+type Target struct {
+	Scheme    string
+	Addresses []string // host:port, or the path of a socket
+	User      string
+	Password  string
+	DB        int
+	Primary   string // name that Sentinel knows the primary by
+	Namespace string // of bide's keys, "" if the URL names none
 }
 
 // String names the target without its password.
-func (t target) String() string { return t.scheme + "://" + strings.Join(t.addresses, ",") }
+func (t Target) String() string { return t.Scheme + "://" + strings.Join(t.Addresses, ",") }
 
 var schemes = []string{"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
 
-func parseURL(raw string) (target, error) {
-	invalid := func(format string, args ...any) (target, error) {
-		return target{}, fmt.Errorf("redisstore: %w: %s", storage.ErrInvalid, fmt.Sprintf(format, args...))
+// Parse reads a URL as redisstore.Open documents it. Its error is storage.ErrInvalid.
+func Parse(raw string) (Target, error) {
+	invalid := func(format string, args ...any) (Target, error) {
+		return Target{}, fmt.Errorf("%w: %s", storage.ErrInvalid, fmt.Sprintf(format, args...))
 	}
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok || !slices.Contains(schemes, scheme) {
@@ -50,28 +51,28 @@ func parseURL(raw string) (target, error) {
 	if err != nil {
 		return invalid("URL with scheme %q cannot be read", scheme) // the cause would show the password
 	}
-	t := target{scheme: scheme, user: u.User.Username()}
-	t.password, _ = u.User.Password()
+	t := Target{Scheme: scheme, User: u.User.Username()}
+	t.Password, _ = u.User.Password()
 	parts := strings.FieldsFunc(u.Path, func(r rune) bool { return r == '/' })
 	switch scheme {
 	case "redis+unix":
 		if hosts != "" || u.Path == "" || u.Path == "/" {
 			return invalid("redis+unix wants the path of a socket, as in redis+unix:///run/redis.sock")
 		}
-		t.addresses, parts = []string{u.Path}, nil
+		t.Addresses, parts = []string{u.Path}, nil
 	case "redis+sentinel":
 		if len(parts) == 0 {
 			return invalid("redis+sentinel wants the name of a primary, as in redis+sentinel://host:26379/mymaster")
 		}
-		t.primary, parts = parts[0], parts[1:]
-		t.addresses, err = splitHosts(hosts, "26379")
+		t.Primary, parts = parts[0], parts[1:]
+		t.Addresses, err = splitHosts(hosts, "26379")
 	default:
-		t.addresses, err = splitHosts(hosts, "6379")
+		t.Addresses, err = splitHosts(hosts, "6379")
 	}
 	if err != nil {
 		return invalid("%s", err)
 	}
-	if len(t.addresses) > 1 && strings.HasPrefix(scheme, "redis") && !strings.Contains(scheme, "+") {
+	if len(t.Addresses) > 1 && strings.HasPrefix(scheme, "redis") && !strings.Contains(scheme, "+") {
 		return invalid("%s takes one host, redis+sentinel and redis+cluster take several", scheme)
 	}
 	if len(parts) > 1 || len(parts) == 1 && scheme == "redis+cluster" {
@@ -81,7 +82,7 @@ func parseURL(raw string) (target, error) {
 	for name, values := range u.Query() {
 		switch {
 		case name == "namespace":
-			t.namespace = values[0]
+			t.Namespace = values[0]
 		case name == "db" && scheme == "redis+unix":
 			db = values[0]
 		default:
@@ -90,7 +91,7 @@ func parseURL(raw string) (target, error) {
 		}
 	}
 	if db != "" {
-		if t.db, err = strconv.Atoi(db); err != nil || t.db < 0 {
+		if t.DB, err = strconv.Atoi(db); err != nil || t.DB < 0 {
 			return invalid("database %q is not a number", db)
 		}
 	}
