@@ -79,7 +79,7 @@ func (c *Client) Deliveries(ctx context.Context, queue string, o ClaimOptions) i
 				return
 			}
 			if next > 0 {
-				if _, err := c.engine.Wait(ctx, []string{queue}, next); err != nil {
+				if _, err := c.engine.Wait(ctx, []storage.Scope{{Queue: queue}}, next); err != nil {
 					yield(Held{}, wrap(err, "wait for", queue))
 					return
 				}

@@ -68,7 +68,11 @@ func (w *waiting) stop() {
 // wait makes one Wait and marks what it reports. After an error notices may have been missed, so
 // every queue is claimed again.
 func (r *run) wait(ctx context.Context, queues []string, d time.Duration) {
-	ready, err := r.client.engine.Wait(ctx, queues, d)
+	scopes := make([]storage.Scope, len(queues))
+	for i, q := range queues {
+		scopes[i].Queue = q
+	}
+	indexes, err := r.client.engine.Wait(ctx, scopes, d)
 	if ctx.Err() != nil {
 		return
 	}
@@ -81,7 +85,14 @@ func (r *run) wait(ctx context.Context, queues []string, d time.Duration) {
 		if sleep(ctx, repeatAfter(failures)) != nil {
 			return
 		}
-		ready = queues
+		indexes = indexes[:0]
+		for i := range queues {
+			indexes = append(indexes, i)
+		}
+	}
+	var ready []string
+	for _, i := range indexes {
+		ready = append(ready, queues[i])
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

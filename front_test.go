@@ -189,12 +189,12 @@ func (f *faulty) Settle(ctx context.Context, now time.Time, ss []storage.Settlem
 	return gone, err
 }
 
-func (f *faulty) Wait(ctx context.Context, queues []string, d time.Duration) ([]string, error) {
-	after, err := f.begin(ctx, wait, len(queues))
+func (f *faulty) Wait(ctx context.Context, scopes []storage.Scope, d time.Duration) ([]int, error) {
+	after, err := f.begin(ctx, wait, len(scopes))
 	if err != nil {
 		return nil, err
 	}
-	ready, err := f.Engine.Wait(ctx, queues, d)
+	ready, err := f.Engine.Wait(ctx, scopes, d)
 	if lost := after(); lost != nil {
 		return nil, lost
 	}

@@ -46,6 +46,8 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 		Config: c.config,
 		Leased: int64(c.leased.Len()),
 		Dead:   int64(c.dead.Len()),
+		Done:   int64(c.done.Len()),
+		Keys:   int64(len(c.groups)),
 		Total:  c.total,
 	}
 	for _, w := range c.waiting {
@@ -120,6 +122,9 @@ func (s *Store) Edit(ctx context.Context, now time.Time, queue, id string, e sto
 	if err != nil {
 		return storage.Record{}, err
 	}
+	if c.config.Ordered && e.Priority != nil && *e.Priority > 0 { // R11
+		return storage.Record{}, fmt.Errorf("%w: priority %d in an ordered queue", storage.ErrInvalid, *e.Priority)
+	}
 	changed := *r
 	if e.Due != nil {
 		changed.Due = time.UnixMilli(storage.DueMilli(*e.Due)).UTC()
@@ -143,7 +148,7 @@ func (s *Store) Edit(ctx context.Context, now time.Time, queue, id string, e sto
 	}
 	c.unplace(r)
 	*r = changed
-	c.wait(r, c.now)
+	c.wait(r)
 	return r.view(c.now), nil
 }
 
@@ -179,18 +184,20 @@ func (s *Store) Configure(ctx context.Context, queue string, e storage.ConfigEdi
 	if e == (storage.ConfigEdit{}) {
 		return c.config, nil
 	}
+	config, err := e.Apply(c.config)
+	if err != nil {
+		return storage.QueueConfig{}, err
+	}
+	if config.Ordered != c.config.Ordered && len(c.groups) > 0 {
+		return storage.QueueConfig{}, fmt.Errorf("%w: queue %q has messages with keys waiting or leased, their order cannot change", storage.ErrConflict, queue)
+	}
 	c.keep()
-	if e.Paused != nil {
-		c.sooner = c.sooner || c.config.Paused && !*e.Paused // R15
-		c.config.Paused = *e.Paused
+	c.config = config
+	for _, g := range c.groups {
+		c.place(g)
 	}
-	if e.ExpireIn != nil {
-		c.config.ExpireIn = storage.Millis(*e.ExpireIn)
-	}
-	if e.MaxDeliveries != nil {
-		c.config.MaxDeliveries = *e.MaxDeliveries
-	}
-	return c.config, nil
+	c.made = true // R15
+	return config, nil
 }
 
 // Repair implements [storage.Admin]. Nothing in memory can part from its records, so it finds
@@ -204,5 +211,5 @@ func (s *Store) Repair(ctx context.Context, now time.Time, queue string, r stora
 		return storage.Repaired{}, err
 	}
 	defer c.end()
-	return storage.Repaired{Checked: len(c.live) + c.dead.Len()}, nil
+	return storage.Repaired{Checked: len(c.live) + c.dead.Len() + c.done.Len()}, nil
 }

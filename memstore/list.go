@@ -34,7 +34,7 @@ func (s *Store) List(ctx context.Context, now time.Time, queue string, f storage
 
 // Purge implements [storage.Admin].
 func (s *Store) Purge(ctx context.Context, now time.Time, queue string, f storage.Filter) (storage.Batch, error) {
-	if err := f.Check(storage.Delayed, storage.Ready, storage.Dead); err != nil {
+	if err := f.Check(storage.Delayed, storage.Ready, storage.Dead, storage.Done); err != nil {
 		return storage.Batch{}, err
 	}
 	c, err := s.begin(ctx, now, queue)
@@ -49,7 +49,7 @@ func (s *Store) Purge(ctx context.Context, now time.Time, queue string, f storag
 		b.Last = position(r)
 		b.Count++
 		c.total.Purged++
-		if r.State == storage.Dead {
+		if r.State == storage.Dead || r.State == storage.Done {
 			c.forget(r)
 		} else {
 			c.drop(r)
@@ -91,13 +91,14 @@ func (c *call) redriveOne(id string) (storage.Batch, error) {
 	if c.find(id) != nil {
 		return storage.Batch{}, fmt.Errorf("%w: %q in queue %q is live", storage.ErrConflict, id, c.name)
 	}
-	r, err := c.byID(id)
-	if err != nil {
-		return storage.Batch{}, err
+	for _, r := range slices.Backward(c.finished[id]) {
+		if r.State == storage.Dead {
+			last := position(r)
+			c.redrive(r)
+			return storage.Batch{Count: 1, Last: last}, nil
+		}
 	}
-	last := position(r)
-	c.redrive(r)
-	return storage.Batch{Count: 1, Last: last}, nil
+	return storage.Batch{}, fmt.Errorf("%w: %q is not among the dead of queue %q", storage.ErrNotFound, id, c.name)
 }
 
 // redrive makes a dead record without a live namesake ready.
@@ -107,21 +108,8 @@ func (c *call) redrive(r *record) {
 	c.seq++
 	r.Seq = c.seq
 	r.Due, r.FirstDue, r.Finished = c.now, c.now, time.Time{}
-	r.Attempts, r.Deliveries = 0, 0
-	c.free(r.ID)
-	c.live[r.ID] = r
-	c.wait(r, c.now)
-}
-
-// forget takes a dead record out of the queue.
-func (c *call) forget(r *record) {
-	c.dead.Delete(r)
-	rest := slices.DeleteFunc(c.finished[r.ID], func(other *record) bool { return other == r })
-	if len(rest) == 0 {
-		delete(c.finished, r.ID)
-	} else {
-		c.finished[r.ID] = rest
-	}
+	r.Attempts, r.Deliveries, r.Untold = 0, 0, false
+	c.join(r)
 }
 
 func position(r *record) storage.Position {
@@ -142,7 +130,8 @@ func (c *call) matching(f storage.Filter) (found []*record, more bool) {
 		orders = []order{c.dead}
 	case storage.Delayed, storage.Ready:
 		orders = c.waiting[:]
-	case storage.Done: // nothing is retained
+	case storage.Done:
+		orders = []order{c.done}
 	}
 	for _, o := range orders {
 		for _, r := range o.Items() {
@@ -167,6 +156,8 @@ func (c *call) selects(f storage.Filter, r *record) bool {
 	at := r.At()
 	switch {
 	case f.State == storage.Delayed && !at.After(c.now), f.State == storage.Ready && at.After(c.now):
+		return false
+	case f.Untold && !r.Untold:
 		return false
 	case f.ID != "" && f.ID != r.ID, f.Key != "" && f.Key != r.Key:
 		return false

@@ -47,7 +47,7 @@ func New(o Options) *Store {
 		clock:   o.Clock,
 		closed:  make(chan struct{}),
 		queues:  map[string]*queue{},
-		notices: notices{from: map[string]time.Time{}, waiters: map[*waiter]struct{}{}},
+		notices: notices{sent: map[string]int64{}, seen: map[string]seen{}, parts: map[string]bool{}, waiters: map[*waiter]struct{}{}},
 	}
 }
 
@@ -76,6 +76,7 @@ type call struct {
 	*queue
 	now   time.Time
 	store *Store
+	first time.Time // when something was claimable by time alone as the call began, zero if never
 }
 
 // begin locks the store and works off what time has done to the queue. The caller runs end, also
@@ -89,6 +90,7 @@ func (s *Store) begin(ctx context.Context, now time.Time, name string) (*call, e
 		return nil, err
 	}
 	c.now = c.instant(now, s.clock)
+	c.first, _ = c.nextAt(&storage.Scope{Queue: name})
 	c.sweep()
 	return c, nil
 }
@@ -113,11 +115,16 @@ func (s *Store) lock(ctx context.Context, name string) (*call, error) {
 	return &call{queue: q, store: s}, nil
 }
 
-// end unlocks the store and wakes those who wait for what the call made claimable.
+// end unlocks the store and wakes those who wait for what the call made claimable earlier than
+// anything was. Who asked for a part of the queue may not know of what was earlier.
 func (c *call) end() {
-	if c.takeSooner() {
-		c.total.Wakeups += c.store.notices.send(c.name)
+	if c.made && !c.config.Paused {
+		at, ok := c.nextAt(&storage.Scope{Queue: c.name})
+		if ok && (c.store.notices.parts[c.name] || c.first.IsZero() || at.Before(c.first) || !at.After(c.now)) {
+			c.total.Wakeups += c.store.notices.send(c.name)
+		}
 	}
+	c.made = false
 	c.store.mu.Unlock()
 }
 
@@ -154,9 +161,11 @@ func (s *Store) Claim(ctx context.Context, now time.Time, cl storage.Claim) (sto
 		return storage.Claimed{}, err
 	}
 	defer c.end()
+	scope := cl.Scope()
+	swept := c.made
 	claimed := c.claim(cl)
-	c.sooner = false // what the sweep made claimable, this claim has seen
-	s.notices.claimed(cl.Queue, claimed.Next)
+	c.made = swept && !scope.All() // what the sweep made claimable, a claim of all has seen
+	s.notices.claimed(&scope, claimed.Next)
 	return claimed, nil
 }
 

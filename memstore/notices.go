@@ -5,77 +5,99 @@ package memstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/bidemq/bide/storage"
 )
 
-// notices tell waiting calls which queues have something for them.
+// notices tell waiting calls which scopes have something for them.
 type notices struct {
-	from    map[string]time.Time // when a queue is worth a claim: since a notice, or as its latest claim said; absent if never
+	sent    map[string]int64 // notices of a queue so far
+	seen    map[string]seen  // by scope
+	parts   map[string]bool  // queues of which somebody asked for a part
 	waiters map[*waiter]struct{}
 }
 
+// seen is what the latest claim of a scope knew.
+type seen struct {
+	sent int64
+	next time.Time // when there may be more, zero if never
+}
+
 type waiter struct {
-	queues []string
+	scopes []storage.Scope
 	woken  chan struct{} // closed by the first notice
 }
 
+// maxSeen bounds the scopes remembered. Those forgotten are claimed once for nothing.
+const maxSeen = 10_000
+
 // send notes that a queue has something and wakes all that wait for it.
 func (n *notices) send(queue string) (woken int64) {
-	n.from[queue] = time.Time{}
+	n.sent[queue]++
+	return n.wake(func(s *storage.Scope) bool { return s.Queue == queue })
+}
+
+func (n *notices) wake(whom func(*storage.Scope) bool) (woken int64) {
 	for w := range n.waiters {
-		if slices.Contains(w.queues, queue) {
-			close(w.woken)
-			delete(n.waiters, w)
-			woken++
+		for i := range w.scopes {
+			if whom(&w.scopes[i]) {
+				close(w.woken)
+				delete(n.waiters, w)
+				woken++
+				break
+			}
 		}
 	}
 	return woken
 }
 
 // claimed notes what a claim said is next, for those who wait with what an earlier claim said.
-func (n *notices) claimed(queue string, next time.Duration) {
-	switch next {
-	case 0:
-		n.send(queue)
-	case storage.Forever:
-		delete(n.from, queue)
-	default:
-		n.from[queue] = time.Now().Add(next)
+func (n *notices) claimed(scope *storage.Scope, next time.Duration) {
+	s := seen{sent: n.sent[scope.Queue]}
+	if next != storage.Forever {
+		s.next = time.Now().Add(next)
+	}
+	if len(n.seen) >= maxSeen {
+		clear(n.seen)
+	}
+	n.parts[scope.Queue] = n.parts[scope.Queue] || !scope.All()
+	name := scope.String()
+	n.seen[name] = s
+	if next == 0 {
+		n.wake(func(other *storage.Scope) bool { return other.String() == name })
 	}
 }
 
-// ready returns those of the queues that are worth a claim, and when the first of the others is.
-func (n *notices) ready(queues []string) (ready []string, first time.Time) {
+// ready returns those of the scopes that are worth a claim, and when the first of the others is.
+func (n *notices) ready(scopes []storage.Scope) (ready []int, first time.Time) {
 	now := time.Now()
-	for _, q := range queues {
-		at, ok := n.from[q]
+	for i := range scopes {
+		s := n.seen[scopes[i].String()]
 		switch {
-		case !ok:
-		case !at.After(now):
-			ready = append(ready, q)
-		case first.IsZero() || at.Before(first):
-			first = at
+		case n.sent[scopes[i].Queue] > s.sent, !s.next.IsZero() && !s.next.After(now):
+			ready = append(ready, i)
+		case s.next.IsZero():
+		case first.IsZero() || s.next.Before(first):
+			first = s.next
 		}
 	}
 	return ready, first
 }
 
 // Wait implements [storage.Engine]. R8
-func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]string, error) {
-	for _, q := range queues {
-		if err := storage.CheckQueue(q); err != nil {
+func (s *Store) Wait(ctx context.Context, scopes []storage.Scope, d time.Duration) ([]int, error) {
+	for i := range scopes {
+		if err := scopes[i].Check(); err != nil {
 			return nil, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w := &waiter{queues: queues, woken: make(chan struct{})}
+	w := &waiter{scopes: scopes, woken: make(chan struct{})}
 	s.mu.Lock()
-	ready, first := s.notices.ready(queues)
+	ready, first := s.notices.ready(scopes)
 	if len(ready) > 0 {
 		s.mu.Unlock()
 		return ready, nil
@@ -107,6 +129,6 @@ func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]s
 	if err != nil {
 		return nil, err
 	}
-	ready, _ = s.notices.ready(queues)
+	ready, _ = s.notices.ready(scopes)
 	return ready, nil
 }

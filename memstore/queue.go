@@ -34,8 +34,9 @@ type window struct {
 	end time.Time
 }
 
-// queue is the state of one queue. Every record stands in records and in exactly one of waiting,
-// leased and dead; waiting records with an expiry stand in expiring too.
+// queue is the state of one queue. Every record stands in live or finished and in exactly one of
+// waiting, leased, dead and done. Waiting records with an expiry stand in expiring too, those without
+// a key in keyless, and waiting and leased ones with a key in their group.
 type queue struct {
 	name   string
 	config storage.QueueConfig
@@ -50,12 +51,17 @@ type queue struct {
 	windows  map[string]time.Time  // ends of dedup windows by id; none for a live id
 	ending   *btree.BTreeG[window] // the same windows by end
 
+	groups   map[string]*group              // by key
+	turns    [storage.MaxPriority + 1]turns // groups by the priority of their heads
+	keyless  [storage.MaxPriority + 1]order // waiting ones without a key, by due time
 	waiting  [storage.MaxPriority + 1]order // by due time
 	leased   order                          // by end of lease
 	dead     order                          // by instant of death
+	done     order                          // by instant of the ack
 	expiring order                          // waiting ones by expiry
+	retained int64                          // bytes of bodies and headers of done
 
-	sooner bool // the call under way made something claimable earlier than it was
+	made bool // the call under way made something claimable, now or later
 }
 
 func newQueue(name string) *queue {
@@ -64,8 +70,10 @@ func newQueue(name string) *queue {
 		live:     map[string]*record{},
 		finished: map[string][]*record{},
 		windows:  map[string]time.Time{},
+		groups:   map[string]*group{},
 		leased:   newOrder(func(r *record) time.Time { return r.Lease.Until }),
 		dead:     newOrder(func(r *record) time.Time { return r.Finished }),
+		done:     newOrder(func(r *record) time.Time { return r.Finished }),
 		expiring: newOrder(func(r *record) time.Time { return r.Expires() }),
 		ending: btree.NewBTreeGOptions(func(a, b window) bool {
 			return cmp.Or(a.end.Compare(b.end), cmp.Compare(a.id, b.id)) < 0
@@ -73,6 +81,8 @@ func newQueue(name string) *queue {
 	}
 	for i := range q.waiting {
 		q.waiting[i] = newOrder(func(r *record) time.Time { return r.Due })
+		q.keyless[i] = newOrder(func(r *record) time.Time { return r.Due })
+		q.turns[i] = newTurns()
 	}
 	return q
 }
@@ -95,8 +105,8 @@ func (q *queue) instant(now time.Time, clock func() time.Time) time.Time {
 
 func floor(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).UTC() }
 
-// nextAt is when something becomes claimable by time alone; false if nothing will.
-func (q *queue) nextAt() (time.Time, bool) {
+// nextAt is when something of a scope becomes claimable by time alone; false if nothing will.
+func (q *queue) nextAt(scope *storage.Scope) (time.Time, bool) {
 	var at time.Time
 	found := false
 	note := func(t time.Time) {
@@ -104,9 +114,12 @@ func (q *queue) nextAt() (time.Time, bool) {
 			at, found = t, true
 		}
 	}
-	for _, w := range q.waiting {
-		if head, ok := w.Min(); ok {
-			note(head.Due)
+	if t, ok := q.keylessAt(); ok && scope.Has("") {
+		note(t)
+	}
+	for p := range q.turns {
+		if g := q.turn(scope, p); g != nil {
+			note(g.since)
 		}
 	}
 	if head, ok := q.leased.Min(); ok {
@@ -115,28 +128,56 @@ func (q *queue) nextAt() (time.Time, bool) {
 	return at, found
 }
 
-// wait makes a record waiting. It remembers whether that is sooner than anything else.
-func (q *queue) wait(r *record, now time.Time) {
-	if at, ok := q.nextAt(); !ok || r.Due.Before(at) || !r.Due.After(now) {
-		q.sooner = true
-	}
-	r.State, r.Lease = storage.Ready, storage.Lease{}
-	q.waiting[r.Priority].Set(r)
-	if r.ExpireIn > 0 {
-		q.expiring.Set(r)
-	}
+// turn returns the group of a scope whose turn is first among those of a priority, nil if there is
+// none.
+func (q *queue) turn(scope *storage.Scope, priority int) (first *group) {
+	q.turns[priority].Scan(func(g *group) bool {
+		if scope.Has(g.key) {
+			first = g
+		}
+		return first == nil
+	})
+	return first
 }
 
-// unplace takes a live record out of the order it stands in.
+// wait makes a record wait.
+func (c *call) wait(r *record) {
+	r.State, r.Lease = storage.Ready, storage.Lease{}
+	c.waiting[r.Priority].Set(r)
+	if r.ExpireIn > 0 {
+		c.expiring.Set(r)
+	}
+	if r.Key == "" {
+		c.made = true
+		c.keyless[r.Priority].Set(r)
+		return
+	}
+	g := c.group(r)
+	g.waiting.Set(r)
+	c.place(g)
+}
+
+// unplace takes a live record out of the orders it stands in.
 func (q *queue) unplace(r *record) {
+	g := q.groups[r.Key]
 	if r.State == storage.Leased {
 		q.leased.Delete(r)
+		if g != nil {
+			g.leased.Delete(r)
+			q.place(g)
+		}
 		return
 	}
 	q.waiting[r.Priority].Delete(r)
 	if r.ExpireIn > 0 {
 		q.expiring.Delete(r)
 	}
+	if g == nil {
+		q.keyless[r.Priority].Delete(r)
+		return
+	}
+	g.waiting.Delete(r)
+	q.place(g)
 }
 
 // hold begins a dedup window.
@@ -151,11 +192,4 @@ func (q *queue) free(id string) {
 		q.ending.Delete(window{id, end})
 		delete(q.windows, id)
 	}
-}
-
-// takeSooner says once whether somebody who waits should be told.
-func (q *queue) takeSooner() bool {
-	s := q.sooner && !q.config.Paused
-	q.sooner = false
-	return s
 }

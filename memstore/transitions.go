@@ -4,6 +4,7 @@ package memstore
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -34,6 +35,8 @@ func (c *call) sweep() {
 		}
 		c.free(w.id)
 	}
+	c.expireIdle()
+	c.trim()
 }
 
 // find returns the live record of an id after what time has done to it, nil if there is none.
@@ -57,6 +60,7 @@ func (c *call) find(id string) *record {
 func (c *call) lapse(r *record) {
 	c.total.Lapsed++
 	c.unplace(r)
+	c.note(r, r.Lease.Until, storage.ReasonLeaseEnded)
 	c.again(r, r.Lease.Until, storage.ReasonLeaseEnded, r.Lease.Until)
 }
 
@@ -74,8 +78,16 @@ func (c *call) again(r *record, due time.Time, reason string, ended time.Time) {
 		c.die(r, ended)
 	default:
 		r.Due = due
-		c.wait(r, c.now)
+		c.wait(r)
+		c.giveBack(r, ended)
 	}
+}
+
+// note keeps an attempt that failed in the record's history.
+func (c *call) note(r *record, ended time.Time, reason string) {
+	r.History = storage.Note(r.History, storage.Attempt{
+		Delivery: r.Deliveries, Ended: ended, By: r.Lease.By, Reason: reason,
+	})
 }
 
 // die makes an unplaced record dead.
@@ -83,6 +95,7 @@ func (c *call) die(r *record, at time.Time) {
 	c.total.Died++
 	successor := c.finish(r)
 	r.State, r.Finished, r.Lease = storage.Dead, at, storage.Lease{}
+	r.Untold = c.config.TellDead
 	c.dead.Set(r)
 	c.finished[r.ID] = append(c.finished[r.ID], r)
 	c.start(successor)
@@ -98,20 +111,29 @@ func (c *call) expire(r *record) {
 // finish ends the life of an unplaced record and returns its successor.
 func (c *call) finish(r *record) *record {
 	delete(c.live, r.ID)
+	c.leave(r)
 	successor := r.successor
 	r.successor, r.Successor = nil, false
 	return successor
 }
 
-// start makes a successor a record of the queue; nil is none.
+// start makes a new record or a successor a record of the queue; nil is none.
 func (c *call) start(r *record) {
 	if r == nil {
 		return
 	}
 	c.total.Enqueued++
+	c.join(r)
+}
+
+// join makes a record live that was not.
+func (c *call) join(r *record) {
 	c.free(r.ID)
 	c.live[r.ID] = r
-	c.wait(r, c.now)
+	c.wait(r)
+	if g := c.groups[r.Key]; g != nil {
+		g.joined = c.now
+	}
 }
 
 // drop removes a live record and its successor.
@@ -128,6 +150,9 @@ func (c *call) enqueue(in *storage.Record, maxBody int) storage.EnqueueResult {
 	if err := in.Check(maxBody); err != nil {
 		return refuse(err)
 	}
+	if c.config.Ordered && in.Priority > 0 { // R11
+		return refuse(fmt.Errorf("%w: priority %d in an ordered queue", storage.ErrInvalid, in.Priority))
+	}
 	r := c.newRecord(in)
 	if r.ExpireIn > 0 && !r.Expires().After(c.now) {
 		return refuse(storage.ErrExpired)
@@ -141,6 +166,11 @@ func (c *call) enqueue(in *storage.Record, maxBody int) storage.EnqueueResult {
 	case old != nil && (in.OnLive == storage.Keep || in.OnLive == storage.Rerun && !leased):
 		c.total.Duplicates++
 		return storage.EnqueueResult{Outcome: storage.Duplicate, Seq: old.Seq, Due: old.Due, Now: c.now}
+	}
+	if !leased {
+		if err := c.room(r, old); err != nil {
+			return refuse(err)
+		}
 	}
 	c.seq++
 	r.Seq = c.seq
@@ -156,6 +186,7 @@ func (c *call) enqueue(in *storage.Record, maxBody int) storage.EnqueueResult {
 		c.total.Replaced++
 		c.drop(old)
 	}
+	result.Dropped = c.makeRoom(r)
 	c.start(r)
 	return result
 }
@@ -178,62 +209,6 @@ func (c *call) newRecord(in *storage.Record) *record {
 		MaxAttempts: in.MaxAttempts,
 		DedupFor:    storage.Millis(in.DedupFor),
 	}}
-}
-
-// claim leases due records in claim order. R3 R4
-func (c *call) claim(cl storage.Claim) storage.Claimed {
-	claimed := storage.Claimed{Now: c.now, Next: storage.Forever}
-	if c.config.Paused { // R15
-		c.total.EmptyClaims++
-		return claimed
-	}
-	size := 0
-	for p := storage.MaxPriority; p >= 0; p-- {
-		for len(claimed.Records) < cl.Limit {
-			r, ok := c.waiting[p].Min()
-			if !ok || r.Due.After(c.now) {
-				break
-			}
-			if r.ExpireIn > 0 && !r.Expires().After(c.now) { // beyond what the sweep did, R13
-				c.expire(r)
-				continue
-			}
-			size += payloadSize(r)
-			if cl.MaxBytes > 0 && size > cl.MaxBytes && len(claimed.Records) > 0 {
-				claimed.Next = 0
-				return claimed
-			}
-			c.lease(r, cl)
-			claimed.Records = append(claimed.Records, r.view(c.now))
-		}
-	}
-	if len(claimed.Records) == 0 {
-		c.total.EmptyClaims++
-	}
-	if at, ok := c.nextAt(); ok {
-		claimed.Next = max(0, at.Sub(c.now))
-	}
-	return claimed
-}
-
-func payloadSize(r *record) int {
-	n := len(r.Body)
-	for name, value := range r.Headers {
-		n += len(name) + len(value)
-	}
-	return n
-}
-
-// lease hands a waiting record out. R5
-func (c *call) lease(r *record, cl storage.Claim) {
-	c.unplace(r)
-	c.total.Claimed++
-	c.token = max(c.token+1, c.now.UnixMicro())
-	r.Attempts++
-	r.Deliveries++
-	r.State = storage.Leased
-	r.Lease = storage.Lease{Token: c.token, Until: c.now.Add(storage.Millis(cl.Lease)), By: cl.By}
-	c.leased.Set(r)
 }
 
 // held returns the record of a receipt, nil if the lease is lost. R5
@@ -268,12 +243,14 @@ func (c *call) settle(s storage.Settlement) bool {
 	case storage.Ack:
 		c.total.Acked++
 		successor := c.finish(r)
+		c.retain(r)
 		if r.DedupFor > 0 {
 			c.hold(r.ID, c.now.Add(r.DedupFor))
 		}
 		c.start(successor)
 	case storage.Retry:
 		c.total.Retried++
+		c.note(r, c.now, reason)
 		c.again(r, c.now.Add(storage.Millis(s.Delay)), reason, c.now)
 	case storage.Release:
 		c.total.Released++
@@ -287,6 +264,7 @@ func (c *call) settle(s storage.Settlement) bool {
 		if reason != "" {
 			r.Reason = reason
 		}
+		c.note(r, c.now, reason)
 		c.die(r, c.now)
 	case storage.Expire:
 		c.total.Expired++
@@ -298,7 +276,7 @@ func (c *call) settle(s storage.Settlement) bool {
 // view is a copy of the record for the caller.
 func (r *record) view(now time.Time) storage.Record {
 	v := r.Record
-	v.Body, v.Headers = slices.Clone(r.Body), maps.Clone(r.Headers)
+	v.Body, v.Headers, v.History = slices.Clone(r.Body), maps.Clone(r.Headers), slices.Clone(r.History)
 	if v.State == storage.Ready && v.Due.After(now) {
 		v.State = storage.Delayed
 	}

@@ -83,7 +83,7 @@ func TestWriteFaults(t *testing.T) {
 		if failed {
 			_, err := store.Get(t.Context(), time.Time{}, "crash", "a")
 			assert.ErrorIs(t, err, want, context)
-			_, err = store.Wait(t.Context(), []string{"crash"}, time.Minute)
+			_, err = store.Wait(t.Context(), []storage.Scope{{Queue: "crash"}}, time.Minute)
 			assert.ErrorIs(t, err, want, context)
 		}
 		crashed := disk.CrashClone(vfs.CrashCloneCfg{})

@@ -113,7 +113,22 @@ func (n *notices) part(w *waiter) []string {
 }
 
 // Wait implements [storage.Engine]. R8
-func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]string, error) {
+func (s *Store) Wait(ctx context.Context, scopes []storage.Scope, d time.Duration) ([]int, error) {
+	queues := make([]string, len(scopes))
+	for i := range scopes {
+		queues[i] = scopes[i].Queue
+	}
+	names, err := s.wait(ctx, queues, d)
+	var ready []int
+	for i, q := range queues {
+		if slices.Contains(names, q) {
+			ready = append(ready, i)
+		}
+	}
+	return ready, err
+}
+
+func (s *Store) wait(ctx context.Context, queues []string, d time.Duration) ([]string, error) {
 	for _, q := range queues {
 		if err := storage.CheckQueue(q); err != nil {
 			return nil, wrap("wait", "", err)

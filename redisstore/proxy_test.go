@@ -85,9 +85,9 @@ func TestSurvivesASilentDeathOfConnections(t *testing.T) {
 	server, queue := redistest.Start(t), storagetest.NewQueueName()
 	p := startProxy(t, server.Address())
 	s := open(t, "redis+unix://"+p.path)
-	woken := make(chan []string, 1)
+	woken := make(chan []int, 1)
 	go func() {
-		ready, err := s.Wait(t.Context(), []string{queue}, storage.Forever)
+		ready, err := s.Wait(t.Context(), []storage.Scope{{Queue: queue}}, storage.Forever)
 		if err == nil {
 			woken <- ready
 		}
@@ -96,7 +96,7 @@ func TestSurvivesASilentDeathOfConnections(t *testing.T) {
 	p.swallow()
 	began := time.Now()
 	enqueue(t, open(t, server.URL()), queue, storage.Record{ID: "a"})
-	assert.Equal(t, <-woken, []string{queue})
+	assert.Equal(t, <-woken, []int{0})
 	took := time.Since(began)
 	t.Logf("noticed after %s", took)
 	assert.True(t, took < 15*time.Second, took)
@@ -112,13 +112,13 @@ func TestWaitOnADeadConnectionEnds(t *testing.T) {
 	server, first, queue := redistest.Start(t), storagetest.NewQueueName(), storagetest.NewQueueName()
 	p := startProxy(t, server.Address())
 	s := open(t, "redis+unix://"+p.path)
-	go func() { _, _ = s.Wait(t.Context(), []string{first}, storage.Forever) }()
+	go func() { _, _ = s.Wait(t.Context(), []storage.Scope{{Queue: first}}, storage.Forever) }()
 	redistest.Until(t, "the process waits", func() bool { return entered(t, server, first) == 1 })
 	p.swallow()
 	began := time.Now()
-	ready, err := s.Wait(t.Context(), []string{queue}, storage.Forever)
+	ready, err := s.Wait(t.Context(), []storage.Scope{{Queue: queue}}, storage.Forever)
 	assert.NoError(t, err)
-	assert.Equal(t, ready, []string{queue})
+	assert.Equal(t, ready, []int{0})
 	took := time.Since(began)
 	t.Logf("ended after %s", took)
 	assert.True(t, took < 10*time.Second, took)

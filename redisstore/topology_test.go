@@ -31,7 +31,7 @@ func TestSurvivesAFailover(t *testing.T) {
 	})
 	woken := make(chan error, 1)
 	go func() {
-		_, err := consumer.Wait(t.Context(), []string{queue}, storage.Forever)
+		_, err := consumer.Wait(t.Context(), []storage.Scope{{Queue: queue}}, storage.Forever)
 		woken <- err
 	}()
 	set.Primary.Kill()

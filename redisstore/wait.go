@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -15,7 +16,22 @@ import (
 // claim that found too little, so that nothing is missed in between; the first Wait on a queue
 // enters it by a script of its own. While the server cannot be reached Wait sleeps on, and reports
 // every queue when it is back. R8
-func (s *Store) Wait(ctx context.Context, queues []string, d time.Duration) ([]string, error) {
+func (s *Store) Wait(ctx context.Context, scopes []storage.Scope, d time.Duration) ([]int, error) {
+	queues := make([]string, len(scopes))
+	for i := range scopes {
+		queues[i] = scopes[i].Queue
+	}
+	names, err := s.wait(ctx, queues, d)
+	var ready []int
+	for i, q := range queues {
+		if slices.Contains(names, q) {
+			ready = append(ready, i)
+		}
+	}
+	return ready, err
+}
+
+func (s *Store) wait(ctx context.Context, queues []string, d time.Duration) ([]string, error) {
 	for _, q := range queues {
 		if err := storage.CheckQueue(q); err != nil {
 			return nil, err

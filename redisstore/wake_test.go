@@ -39,7 +39,7 @@ func sleepAt(t *testing.T, url string, server *redistest.Server, queue string, w
 
 func (s sleeper) wait(t *testing.T, queue string) {
 	go func() {
-		ready, err := s.store.Wait(t.Context(), []string{queue}, storage.Forever)
+		ready, err := s.store.Wait(t.Context(), []storage.Scope{{Queue: queue}}, storage.Forever)
 		if err == nil {
 			s.woken <- ready
 		}
@@ -151,17 +151,17 @@ func TestTwoComeForOneDueTime(t *testing.T) {
 	server, queue := redistest.Shared(t), storagetest.NewQueueName()
 	a, b := open(t, server.URL()), open(t, server.URL())
 	for _, s := range []*redisstore.Store{a, b} { // who has waited once is entered by his claims
-		_, err := s.Wait(t.Context(), []string{queue}, time.Millisecond)
+		_, err := s.Wait(t.Context(), []storage.Scope{{Queue: queue}}, time.Millisecond)
 		assert.NoError(t, err)
 		redistest.Until(t, "notices are heard", func() bool {
-			_, err := s.Wait(t.Context(), []string{queue}, time.Millisecond)
+			_, err := s.Wait(t.Context(), []storage.Scope{{Queue: queue}}, time.Millisecond)
 			assert.NoError(t, err)
 			return strings.Contains(server.Do(t, "ZRANGE", "bide:{default/"+queue+"/0}:waiters", "0", "-1"), queue)
 		})
 	}
 	redistest.Until(t, "both are entered", func() bool {
 		for _, s := range []*redisstore.Store{a, b} {
-			_, err := s.Wait(t.Context(), []string{queue}, time.Millisecond)
+			_, err := s.Wait(t.Context(), []storage.Scope{{Queue: queue}}, time.Millisecond)
 			assert.NoError(t, err)
 		}
 		return entered(t, server, queue) == 2

@@ -4,20 +4,6 @@ package storage
 
 import "time"
 
-// QueueConfig is stored with a queue. Its zero value is the default.
-type QueueConfig struct {
-	Paused        bool          // accept and do not deliver
-	ExpireIn      time.Duration // given at Enqueue to records without one, 0 is none
-	MaxDeliveries int           // deliveries allowed per record, releases included; 0 is no limit
-}
-
-// ConfigEdit changes the fields that are set.
-type ConfigEdit struct {
-	Paused        *bool
-	ExpireIn      *time.Duration // 0 to MaxDelay
-	MaxDeliveries *int           // 0 to MaxAttempts
-}
-
 // Edit changes the fields that are set. Due and Delay exclude each other; either sets FirstDue too.
 type Edit struct {
 	Due      *time.Time
@@ -35,7 +21,7 @@ type Position struct {
 
 // Filter selects records of one state.
 type Filter struct {
-	State State     // Redrive: Dead; Purge: Delayed, Ready or Dead
+	State State     // Redrive: Dead; Purge: Delayed, Ready, Dead or Done
 	ID    string    // only this id; "" is any
 	Key   string    // only this key; "" is any
 	From  time.Time // only records at or after this instant, by Record.At; zero is no bound
@@ -43,6 +29,40 @@ type Filter struct {
 	Desc  bool      // latest first
 	After Position  // only records behind this position in the chosen order; zero starts at the first
 	Limit int       // 1 to MaxBatch
+
+	Untold bool // List of dead records: only those that nobody has told
+}
+
+// DeadID names one dead record: an id may have several.
+type DeadID struct {
+	ID  string
+	Seq int64
+}
+
+// KeyOrder is an order to list keys in.
+type KeyOrder uint8
+
+// The orders.
+const (
+	ByName  KeyOrder = iota // in byte order
+	Largest                 // most waiting records first, then by name
+	Oldest                  // keys with waiting records only: earliest Head first, then by name
+)
+
+// KeyFilter selects keys of a queue: all that have a waiting or leased record.
+type KeyFilter struct {
+	Key   string   // only this one; "" is any
+	By    KeyOrder //
+	After string   // ByName: only keys behind this one
+	Limit int      // 1 to MaxBatch
+}
+
+// KeyStats counts a key.
+type KeyStats struct {
+	Key     string
+	Waiting int64
+	Leased  int64
+	Head    time.Time // due time of the waiting record that is first in the key's order; zero if none waits
 }
 
 // Page of a listing. It may hold fewer records than asked for although there are more.
@@ -69,6 +89,7 @@ type Stats struct {
 	Leased  int64
 	Dead    int64
 	Done    int64
+	Keys    int64     // that have a waiting or leased record
 	NextDue time.Time // earliest due time of a waiting record, in the past if it is ready; zero if none waits
 	Total   Counters
 }
@@ -89,6 +110,9 @@ type Counters struct {
 	Expired    int64
 	Canceled   int64
 	Purged     int64
+	Dropped    int64 // waiting records that made room, R12
+	Retained   int64 // acknowledged records kept as done, R19
+	Trimmed    int64 // dead and done records removed by the limits of the configuration, R19
 
 	// What depends on the engine and the moment, and is not compared between engines.
 

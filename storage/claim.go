@@ -4,20 +4,34 @@ package storage
 
 import "time"
 
+// Scope names records that somebody asks for: those of a queue, of certain keys of it, or of all
+// but certain keys. The key "" stands for the records without one.
+type Scope struct {
+	Queue  string
+	Keys   []string // only these keys, at most MaxKeys; none is all
+	Except []string // not these keys, at most MaxKeys; not with Keys
+}
+
 // Claim asks for due records of one queue.
 type Claim struct {
 	Queue    string
+	Keys     []string      // as in Scope
+	Except   []string      // as in Scope
+	Group    bool          // a run of one key, or of the records without one
 	Limit    int           // records at most, 1 to MaxBatch
 	MaxBytes int           // stop before bodies and headers exceed this, though not before the first record; 0 is no bound
 	Lease    time.Duration // 1 ms to MaxLease
 	By       string        // who asks, shown to people; at most MaxID bytes
 }
 
+// Scope returns what the claim asks for.
+func (c *Claim) Scope() Scope { return Scope{Queue: c.Queue, Keys: c.Keys, Except: c.Except} }
+
 // Claimed is what a claim got.
 type Claimed struct {
 	Now     time.Time     // the engine's instant of the claim
 	Records []Record      // leased to the caller, in claim order
-	Next    time.Duration // until something will be claimable by time alone: due, or the end of a lease; 0 if more is now, Forever if nothing will
+	Next    time.Duration // until a claim of the same scope may get something by time alone; 0 if more is now, Forever if it will not
 }
 
 // Receipt proves one claim of one record. It is comparable.

@@ -24,43 +24,95 @@
 //   - R1 Enqueue answers per record: stored, duplicate, replaced, rerun, or refused with the reason.
 //     Each record is stored whole or not at all, and one bad record does not fail the others.
 //     Repeating the call while the id is live or in its dedup window stores nothing twice.
+//
 //   - R2 A record is claimable from its due time on, by the engine's clock, never before. The
 //     engine's own clock never runs backwards for a queue: an answer of the clock below the last
 //     one is taken as the last one while the step is within [MaxClockStep]; a larger step is
 //     followed and counted in [Counters.ClockSteps]. Explicit instants do not move that clock.
-//   - R3 Claim order is priority (9 first), then due time, then arrival.
+//
+//   - R3 Claim order is priority (9 first), then due time, then arrival. Each record without a key
+//     stands in it for itself, and each key stands in it with its head: the first of its waiting
+//     records by due time, then arrival, whatever the priority of those behind. Keys take turns: a
+//     head counts as due no earlier than its key was served last, or began; among those that count
+//     as due at the same instant, the smaller number is first: the sequence of a record without a
+//     key, the token that a key was served with last, or the sequence that it began with, and then
+//     a record without a key before a key, and keys by name. A key begins with the first live record
+//     that it has and ends with the last. So a key waits for every other key and for every record
+//     without a key at most once, unless their priority is higher.
+//
+//     A claim may name the keys that it asks for ([Claim.Keys], [Claim.Except]). A claim with
+//     [Claim.Group] gets a run: as many records as are due, in order, of the first key in the claim
+//     order; or of all records without a key, if one of those is first. [QueueConfig.KeyLimit] bounds
+//     the records of a key that are leased at a time.
+//
 //   - R4 A claimed record is invisible to Claim until its lease ends; at any instant it has at most
 //     one lease.
+//
 //   - R5 A lease is lost at its end, by the engine's clock, even if nobody has claimed the record
 //     again. Settling or extending with a lost or outdated receipt changes nothing and says so.
 //     Tokens only grow within a queue, across restarts and failovers too: a token is the larger of
 //     the last one plus one and the claim's instant in microseconds, and stays below 2^53. A
 //     failover to a copy that lags keeps this while the clocks of the two servers differ by less
 //     than the lag of the copy and a queue hands out fewer than a million records a second.
+//
 //   - R6 A lease that has ended makes its record claimable without help from any other process, due
 //     at the end of the lease. Get, Cancel, Edit and Stats treat it as ready from that instant.
+//
 //   - R7 A record whose last allowed attempt ends in retry, or in the end of its lease, is dead.
 //     Deliveries are counted apart from attempts: a release gives its attempt back and keeps its
 //     delivery. A record whose delivery ends in retry, release or the end of its lease is dead when
 //     [QueueConfig.MaxDeliveries] are spent, for [ReasonMaxDeliveries] unless its attempts were
 //     spent too. A lease that ends gives [ReasonLeaseEnded], to the dead and to the living.
+//
 //   - R8 Wait returns within 10 ms of something becoming claimable, also if that happened between
 //     Claim and Wait; within 15 s after a connection was lost; within 2 min if a notice is lost on a
 //     live one. Waking for nothing is allowed, sleeping through work is not.
+//
 //   - R9 What a call reported as done survives a crash as far as the engine's stated durability
 //     goes. Claims count: an attempt is recorded before the record is handed over.
+//
 //   - R10 Cancel and Edit by id are atomic while no live lease exists. A leased record refuses with
 //     [ErrConflict], unless Cancel says running: then the lease is revoked and the next Extend or
 //     Settle tells its holder.
-//   - R13 A record past its expiry is never delivered; it is dropped and counted as expired.
+//
+//   - R11 In an ordered queue ([QueueConfig.Ordered]) a key's order is that of [Record.FirstDue], then
+//     arrival: a retry or release keeps its place and holds the key back until it is due again, and
+//     what is not due yet holds nobody back. While a record of a key is leased, the key is not
+//     claimable; one claim with Group, or one turn of R18, may lease a run of it, which ends before
+//     the first record that is not due. A record of a run that waits again (by retry, release or the
+//     end of its lease) takes those behind it along: their leases end, their attempts are given back,
+//     they are counted as released. Finished records hold nobody back; a redriven one comes last.
+//     Priority is refused, by Enqueue and Edit, as ErrInvalid. Records without a key have no order.
+//
+//   - R12 A bounded queue accepts no more waiting records than [QueueConfig.MaxLen] in all and
+//     [QueueConfig.MaxPerKey] for each key. The bounds are checked when Enqueue stores a record that
+//     is to wait: it is refused with ErrFull, or ([DropOldest]) the oldest waiting records are dropped
+//     before it, at most [Sweep] of them: first of its key, in the order of the key; then of the
+//     queue, in the order of lowest priority, due time, arrival. The result names them. A dropped
+//     record takes its successor along and frees its id. A successor, a retry, a release, the end of
+//     a lease, a redrive and an edit always fit; later Enqueues work off the excess.
+//
+//   - R13 A record past its expiry is never delivered; it is dropped and counted as expired. So are
+//     the waiting records of a key that no record has joined for [QueueConfig.KeyIdle]: a record
+//     joins when it comes into being or is redriven.
+//
 //   - R14 Counts add up: delayed + ready + leased + dead + done = records stored =
-//     Enqueued − Replaced − Acked − Expired − Canceled − Purged of [Counters], and no structure
-//     holds an id without a record or the reverse. Whatever but the records themselves is lost,
+//     Enqueued − Replaced − Acked − Expired − Canceled − Purged − Dropped + Retained − Trimmed of
+//     [Counters], and no structure holds an id without a record or the reverse. Whatever but the records themselves is lost,
 //     Repair rebuilds it from them and says what it did.
+//
 //   - R15 A paused queue accepts and does not deliver: Claim on it answers with no record and
 //     [Forever], and resuming it wakes who waits.
 //
-// R11 and R12 are reserved for the order of keys and for bounded queues.
+//   - R18 Where [QueueConfig.MinBatch] is above 1, the records of a key, and likewise all records
+//     without a key, are held back until MinBatch of them are due, or the first of them has been due
+//     for [QueueConfig.Linger]. For a key that is when its head is due and the MinBatch-th in its
+//     order is too (by FirstDue where ordered), or the head has been for Linger. A turn of a key is a
+//     run then, also for claims without Group.
+//
+//   - R19 An acknowledged record is kept as done where the configuration retains any; done and dead
+//     records beyond its limits are removed, longest finished first, and counted as trimmed. A
+//     record that dies while [QueueConfig.TellDead] is set is untold until [Admin.Told] names it.
 //
 // # Identity
 //
@@ -78,7 +130,7 @@
 // of its own and no attempts spent. Rerun means that the new record is kept as the successor of the
 // running one: the latest successor wins, it starts (becomes a record of the queue, is counted and
 // becomes claimable at its due time) when the running one is finished by ack, bury, expire or its
-// last attempt, and it is dropped when the running one is canceled, purged or replaced. A retry or
+// last attempt, and it goes with the running one when that is canceled, purged, dropped or replaced. A retry or
 // the end of a lease leaves it attached. It has its sequence from its own Enqueue.
 //
 // The dedup window of an id begins with the ack of a record that has [Record.DedupFor] and is ended
@@ -89,5 +141,8 @@
 // Leases end and records expire by themselves. Calls by id see that at once. Every other call on a
 // queue first works off up to [Sweep] ended leases (earliest end first, then sequence) and after
 // them up to [Sweep] expiries (earliest first, then sequence), so that no call is unbounded; what
-// is left over is still shown in the state that it had, and Claim answers Next 0 for it.
+// is left over is still shown in the state that it had, and Claim answers Next 0 for it. After
+// those come, up to Sweep each: dedup windows, waiting records of idle keys (longest idle first, then
+// by name; in the key's order), done and then dead records beyond the limits. A change of KeyLimit,
+// MinBatch or Linger reaches the first Sweep keys, by name, at once, and Sweep more with every call.
 package storage

@@ -40,14 +40,15 @@ type Engine interface {
 	// the call may be repeated. R5 R7
 	Settle(ctx context.Context, now time.Time, ss []Settlement) (lost []Receipt, err error)
 
-	// Wait blocks until something may have become claimable in one of the queues without time alone
-	// having done it (an Enqueue, a Settle, a Resume by anybody), and returns those queues; or until
-	// d has passed, and returns none. A notice since the last Claim on a queue through this Engine
-	// returns at once, so that nothing is missed between Claim and Wait. The caller passes the least
-	// Next of its queues as d; [Forever] waits without end. Any number of Waits may run, also by
-	// callers that claim from the same queues: a Wait returns a queue as well when the Next that
-	// somebody else's later Claim on it through this Engine answered has passed. R8
-	Wait(ctx context.Context, queues []string, d time.Duration) (ready []string, err error)
+	// Wait blocks until something may have become claimable in one of the scopes without time alone
+	// having done it (an Enqueue, a Settle, a Resume by anybody), and returns those scopes; or until
+	// d has passed, and returns none. The result holds indexes into scopes. A notice since the last
+	// Claim of a scope through this Engine returns at once, so that nothing is missed between Claim
+	// and Wait. The caller passes the least Next of its scopes as d; [Forever] waits without end. Any
+	// number of Waits may run, also by callers that claim from the same scopes: a Wait returns a
+	// scope as well when the Next that somebody else's later Claim of it through this Engine answered
+	// has passed. ErrInvalid says that a scope is none. R8
+	Wait(ctx context.Context, scopes []Scope, d time.Duration) (ready []int, err error)
 
 	Admin
 
@@ -70,7 +71,7 @@ type Admin interface {
 	// List returns records of one state in the order of their position, from after on.
 	List(ctx context.Context, now time.Time, queue string, f Filter) (Page, error)
 
-	// Purge removes waiting or dead records, at most f.Limit of them, and their successors.
+	// Purge removes waiting or finished records, at most f.Limit of them, and their successors.
 	Purge(ctx context.Context, now time.Time, queue string, f Filter) (Batch, error)
 
 	// Redrive makes dead records ready again, due now, last in arrival, with no attempts and no
@@ -89,8 +90,16 @@ type Admin interface {
 
 	// Configure changes the given fields of a queue's configuration, for everybody at once, and
 	// returns the whole of it. It takes no instant and lets no time pass for the records. An empty
-	// edit reads the configuration without creating the queue. R15
+	// edit reads the configuration without creating the queue. ErrInvalid says that a field or the
+	// whole makes no sense, ErrConflict that Ordered cannot change now. R15
 	Configure(ctx context.Context, queue string, e ConfigEdit) (QueueConfig, error)
+
+	// Keys lists keys of a queue. What it costs does not grow with their number.
+	Keys(ctx context.Context, now time.Time, queue string, f KeyFilter) ([]KeyStats, error)
+
+	// Told notes that somebody has been told of the death of records, at most MaxBatch. Those that
+	// are not Untold are passed over. It lets no time pass.
+	Told(ctx context.Context, queue string, dead []DeadID) error
 
 	// Repair compares the structures of a queue with its records, a bounded step at a time, and
 	// mends them unless it is a dry run. R14

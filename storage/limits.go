@@ -4,6 +4,7 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -24,6 +25,10 @@ const (
 	MaxClockStep = 10 * time.Second      // see R2
 	DefaultBody  = 1 << 20               // bytes of a body with its headers, unless the engine is opened with another limit
 	Sweep        = 100                   // see "What time does"
+	MaxKeys      = 100                   // keys that a claim names
+	MaxLen       = 1_000_000_000_000     // of a bound or a limit of a queue, records or bytes
+	MaxHistory   = 10                    // attempts kept with a record
+	MaxNote      = 200                   // bytes of a reason in the history
 )
 
 var (
@@ -187,9 +192,6 @@ func CheckLease(d time.Duration) error {
 
 // Check looks at every field.
 func (c *Claim) Check() error {
-	if err := CheckQueue(c.Queue); err != nil {
-		return err
-	}
 	if err := CheckLimit(c.Limit); err != nil {
 		return err
 	}
@@ -199,7 +201,55 @@ func (c *Claim) Check() error {
 	if err := checkText("claimer", c.By); err != nil {
 		return err
 	}
+	scope := c.Scope()
+	if err := scope.Check(); err != nil {
+		return err
+	}
 	return CheckLease(c.Lease)
+}
+
+// Check looks at every field.
+func (s *Scope) Check() error {
+	if err := CheckQueue(s.Queue); err != nil {
+		return err
+	}
+	if len(s.Keys) > 0 && len(s.Except) > 0 {
+		return fmt.Errorf("%w: both keys and excepted keys are given", ErrInvalid)
+	}
+	if err := checkNumber("number of keys", len(s.Keys)+len(s.Except), 0, MaxKeys); err != nil {
+		return err
+	}
+	for _, keys := range [][]string{s.Keys, s.Except} {
+		for _, k := range keys {
+			if err := checkText("key", k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// String names the scope: equal scopes have the same name, different ones do not.
+func (s *Scope) String() string {
+	name := s.Queue
+	for _, k := range s.Keys {
+		name += "\x00+" + k
+	}
+	for _, k := range s.Except {
+		name += "\x00-" + k
+	}
+	return name
+}
+
+// All says whether the scope is the whole queue.
+func (s *Scope) All() bool { return len(s.Keys) == 0 && len(s.Except) == 0 }
+
+// Has says whether the scope has the records of a key.
+func (s *Scope) Has(key string) bool {
+	if len(s.Keys) > 0 {
+		return slices.Contains(s.Keys, key)
+	}
+	return !slices.Contains(s.Except, key)
 }
 
 // Check looks at the queue and the id.
@@ -225,11 +275,19 @@ func (s *Settlement) Check() error {
 }
 
 // CutReason shortens a reason to MaxReason bytes, at the border of a character.
-func CutReason(s string) string {
-	if len(s) <= MaxReason {
+func CutReason(s string) string { return cut(s, MaxReason) }
+
+// Note appends an attempt to a history, which it does not change, and returns the latest MaxHistory.
+func Note(history []Attempt, a Attempt) []Attempt {
+	a.Reason = cut(a.Reason, MaxNote)
+	from := max(0, len(history)-MaxHistory+1)
+	return append(slices.Clone(history[from:]), a)
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
 		return s
 	}
-	n := MaxReason
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
@@ -270,19 +328,6 @@ func (e *Edit) Check(maxBody int) error {
 	return checkPayload(body, headers, maxBody)
 }
 
-// Check looks at the fields that are set.
-func (e *ConfigEdit) Check() error {
-	if e.ExpireIn != nil {
-		if err := checkDuration("expiry", *e.ExpireIn, 0, MaxDelay); err != nil {
-			return err
-		}
-	}
-	if e.MaxDeliveries != nil {
-		return checkNumber("max deliveries", *e.MaxDeliveries, 0, MaxAttempts)
-	}
-	return nil
-}
-
 // Check looks at every field; the states allowed are those of the call.
 func (f *Filter) Check(allowed ...State) error {
 	ok := false
@@ -300,7 +345,35 @@ func (f *Filter) Check(allowed ...State) error {
 	if err := checkText("key", f.Key); err != nil {
 		return err
 	}
+	if f.Untold && f.State != Dead {
+		return fmt.Errorf("%w: only dead records are untold", ErrInvalid)
+	}
 	return CheckLimit(f.Limit)
+}
+
+// Check looks at every field.
+func (f *KeyFilter) Check() error {
+	if f.By > Oldest {
+		return fmt.Errorf("%w: unknown order of keys %d", ErrInvalid, f.By)
+	}
+	if f.After != "" && (f.By != ByName || f.Key != "") {
+		return fmt.Errorf("%w: keys are listed from one on by name only", ErrInvalid)
+	}
+	if err := checkText("key", f.Key); err != nil {
+		return err
+	}
+	if err := checkText("key", f.After); err != nil {
+		return err
+	}
+	return CheckLimit(f.Limit)
+}
+
+// Check looks at the id and the sequence.
+func (d *DeadID) Check() error {
+	if d.Seq < 1 {
+		return fmt.Errorf("%w: sequence %d is not positive", ErrInvalid, d.Seq)
+	}
+	return CheckID(d.ID)
 }
 
 // Check looks at every field.

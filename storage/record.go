@@ -32,7 +32,7 @@ type Record struct {
 	// What the producer says. Enqueue reads these fields and no others.
 
 	ID          string            // 1 to MaxID bytes, see CheckID
-	Key         string            // group that the message belongs to, 0 to MaxKey bytes; "" is none
+	Key         string            // group that the message belongs to, 0 to MaxKey bytes; "" is none, see R3 R11 R12
 	Priority    int               // 0 to 9, 9 is claimed first
 	Body        []byte            // opaque; with Headers at most the engine's limit
 	Headers     map[string]string // names of 1 to MaxKey bytes, names and values UTF-8; nil and empty are the same
@@ -54,7 +54,9 @@ type Record struct {
 	Lease      Lease     // zero unless leased
 	Finished   time.Time // instant of death, zero unless dead or done
 	Reason     string    // why the latest attempt failed or the record died, at most MaxReason bytes
+	History    []Attempt // the latest MaxHistory attempts that failed, oldest first; kept over a redrive
 	Successor  bool      // a rerun starts when this record is finished
+	Untold     bool      // dead, and nobody has told so far, see QueueConfig.TellDead
 }
 
 // Expires returns the instant from which the record is not delivered any more, zero if never.
@@ -83,6 +85,14 @@ func (r *Record) At() time.Time {
 	}
 }
 
+// Attempt is one that failed: by retry, by bury, or by the end of its lease.
+type Attempt struct {
+	Delivery int       // which of the record's deliveries it was, from 1; they begin anew with a redrive
+	Ended    time.Time //
+	By       string    // Claim.By
+	Reason   string    // at most MaxNote bytes
+}
+
 // Lease of a record to a consumer.
 type Lease struct {
 	Token int64     // grows with every claim in the queue, see R5
@@ -96,6 +106,7 @@ type EnqueueResult struct {
 	Seq     int64     // of the record stored, or of the live one that stands in the way; 0 if none does
 	Due     time.Time // of the record that Seq means
 	Now     time.Time // the engine's instant of the call
+	Dropped []string  // ids of the records that were dropped to make room for it, in that order; R12
 	Err     error     // why a record was refused: ErrInvalid, ErrTooLarge, ErrExpired or ErrFull; nil otherwise
 }
 

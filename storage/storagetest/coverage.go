@@ -18,7 +18,7 @@ type coverage struct {
 	hits map[string]map[string]int // rule, state
 }
 
-var coveredStates = []string{"none", "delayed", "ready", "leased", "dead"}
+var coveredStates = []string{"none", "delayed", "ready", "leased", "dead", "done"}
 
 // coveredRules names the calls that a rule is tried by.
 var coveredRules = []struct {
@@ -41,7 +41,10 @@ var coveredRules = []struct {
 	{"redrive by id", "redrive"},
 	{"get", "get"},
 	{"R2 R3 R4 R9 claim, beside", "claim"},
+	{"R3 R11 R18 claim for a group, beside", "claim group"},
+	{"R3 claim of a part, beside", "claim part"},
 	{"R15 claim while paused, beside", "claim paused"},
+	{"keys, beside", "keys"},
 	{"purge, beside", "purge"},
 	{"list, beside", "list"},
 }
@@ -79,20 +82,26 @@ func (c *coverage) note(ctx context.Context, model *Machine, op Op) {
 // noteQueue looks at what the queue holds when a step is made that names no record. It leaves steps
 // alone that let no time pass: looking would.
 func (c *coverage) noteQueue(ctx context.Context, model *Machine, op Op) {
-	if op.Do != "claim" && op.Do != "purge" && op.Do != "list" {
+	if op.Do != "claim" && op.Do != "purge" && op.Do != "list" && op.Do != "keys" {
 		return
 	}
 	st, err := model.Engine.Stats(ctx, model.Now.Add(op.After), model.Queue)
 	if err != nil {
 		return
 	}
-	held := map[string]int64{"delayed": st.Delayed, "ready": st.Ready, "leased": st.Leased, "dead": st.Dead}
-	if st.Delayed+st.Ready+st.Leased+st.Dead == 0 {
+	held := map[string]int64{"delayed": st.Delayed, "ready": st.Ready, "leased": st.Leased, "dead": st.Dead, "done": st.Done}
+	if st.Delayed+st.Ready+st.Leased+st.Dead+st.Done == 0 {
 		held["none"] = 1
 	}
 	does := op.Do
-	if does == "claim" && st.Config.Paused {
+	switch {
+	case does != "claim":
+	case st.Config.Paused:
 		does = "claim paused"
+	case op.Group:
+		does = "claim group"
+	case len(op.Keys)+len(op.Except) > 0:
+		does = "claim part"
 	}
 	for state, n := range held {
 		if n > 0 {

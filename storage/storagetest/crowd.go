@@ -96,7 +96,7 @@ func (c *crowd) consume(ctx, done context.Context) error {
 			return err
 		}
 		if len(claimed.Records) == 0 {
-			_, err := c.engine.Wait(done, []string{c.queue}, min(claimed.Next, time.Second))
+			_, err := c.engine.Wait(done, []storage.Scope{{Queue: c.queue}}, min(claimed.Next, time.Second))
 			if err != nil && done.Err() == nil {
 				return err
 			}

@@ -10,17 +10,72 @@ import (
 )
 
 // Generate returns the random program of a seed. It uses few ids and few durations, so that its
-// steps meet: leases end when records are due, ids come back in every state.
+// steps meet: leases end when records are due, ids come back in every state. One program in four
+// leaves keys, bounds and retention alone, as most queues do.
 func Generate(seed uint64, steps int) Program {
-	g := generator{rand.New(rand.NewPCG(seed, 0))}
+	g := generator{Rand: rand.New(rand.NewPCG(seed, 0))}
+	g.plain = g.IntN(4) == 0
+	g.keyed = 1 + g.IntN(3)
 	p := make(Program, steps)
 	for i := range p {
 		p[i] = g.op()
 	}
+	if !g.plain && g.IntN(3) == 0 {
+		p[0] = Op{Do: "configure", Set: "Ordered", N: 1}
+	}
 	return p
 }
 
-type generator struct{ *rand.Rand }
+type generator struct {
+	*rand.Rand
+	plain bool // without keys and what is made for them
+	keyed int  // one record in so many has a key
+}
+
+// key is one of few keys, or none.
+func (g generator) key() string {
+	if g.plain {
+		return ""
+	}
+	return sometimes(g, g.keyed, pick(g, "k", "l", "m"))
+}
+
+// configure changes one of the fields that are about keys, bounds and retention.
+func (g generator) configure() Op {
+	op := Op{Do: "configure"}
+	switch op.Set = pick(g, "Ordered", "KeyLimit", "KeyLimit", "MinBatch", "MinBatch", "KeyIdle", "MaxLen", "MaxLen", "MaxPerKey", "MaxPerKey",
+		"Overflow", "Overflow", "RetainFor", "RetainCount", "RetainBytes", "DeadFor", "DeadCount", "TellDead"); op.Set {
+	case "KeyIdle", "RetainFor", "DeadFor":
+		op.Delay = pick[time.Duration](g, 0, 20, 50, 200) * time.Millisecond
+	case "MinBatch":
+		if op.N = pick(g, 0, 2, 2, 3); op.N > 0 {
+			op.Delay = pick[time.Duration](g, 1, 10, 50) * time.Millisecond
+		}
+	case "RetainBytes":
+		op.N = pick(g, 0, 20, 60)
+	case "Ordered", "Overflow", "TellDead":
+		op.N = pick(g, 0, 1, 1)
+	default:
+		op.N = pick(g, 0, 1, 2, 3, 5)
+	}
+	return op
+}
+
+// scope narrows a claim now and then.
+func (g generator) scope(op *Op) {
+	if g.plain {
+		return
+	}
+	op.Group = g.IntN(3) == 0
+	switch g.IntN(8) {
+	case 0:
+		op.Keys = []string{pick(g, "", "k", "l")}
+	case 1:
+		op.Keys = []string{"k", pick(g, "", "m")}
+	case 2:
+		op.Except = []string{pick(g, "", "k", "l")}
+	}
+}
 
 func pick[T any](g generator, of ...T) T { return of[g.IntN(len(of))] }
 
@@ -61,7 +116,7 @@ func (g generator) op() Op {
 	op := Op{After: sometimes(g, 2, pick[time.Duration](g, 1, 5, 10, 10, 20, 50, 200)*time.Millisecond)}
 	switch n := g.IntN(100); {
 	case n < 30:
-		op.Do, op.IDs, op.Prio, op.Key = "enqueue", g.ids(pick(g, 3, 3, 12)), sometimes(g, 4, g.IntN(10)), sometimes(g, 3, pick(g, "k", "l"))
+		op.Do, op.IDs, op.Prio, op.Key = "enqueue", g.ids(pick(g, 3, 3, 12)), sometimes(g, 4, g.IntN(10)), g.key()
 		op.Delay = sometimes(g, 2, pick[time.Duration](g, -1, -20, 1, 10, 20, 50, 100)*time.Millisecond)
 		op.OnLive = pick(g, storage.Keep, storage.Keep, storage.Replace, storage.Rerun)
 		op.MaxAttempts = pick(g, 0, 1, 2, 3)
@@ -70,6 +125,7 @@ func (g generator) op() Op {
 	case n < 52:
 		op.Do, op.N, op.Lease = "claim", 1+g.IntN(3), pick[time.Duration](g, 1, 10, 20, 50, 100)*time.Millisecond
 		op.Bytes = sometimes(g, 4, pick(g, 1, 40, 60))
+		g.scope(&op)
 	case n < 72:
 		op.Do, op.Back = pick(g, "ack", "ack", "retry", "retry", "release", "bury", "expire"), g.back()
 		if op.Do == "retry" || op.Do == "release" {
@@ -83,14 +139,27 @@ func (g generator) op() Op {
 		op.Do, op.IDs, op.Delay = "reschedule", g.ids(1), pick[time.Duration](g, -50, -1, 0, 1, 10, 50)*time.Millisecond
 	case n < 88:
 		op.Do, op.IDs, op.Prio = "edit", g.ids(1), g.IntN(10)
+	case n < 90 && !g.plain:
+		switch g.IntN(6) {
+		case 0:
+			op.Do, op.Key, op.N = "keys", sometimes(g, 2, "k"), 1+g.IntN(3)
+		case 1:
+			op.Do = "told"
+		default:
+			after := op.After
+			op = g.configure()
+			op.After = after
+		}
 	case n < 90:
+		op.Do = pick(g, "pause", "resume", "resume", "resume")
+	case n < 91 && g.IntN(2) == 0:
 		op.Do = pick(g, "pause", "resume", "resume", "resume")
 	case n < 91:
 		op.Do, op.N = "deliveries", pick(g, 0, 0, 2, 3)
 	case n < 92:
 		op.Do, op.ExpireIn = "queueExpiry", pick[time.Duration](g, 0, 0, 20, 100)*time.Millisecond
 	case n < 94:
-		op.Do, op.State, op.N = "purge", pick(g, storage.Delayed, storage.Ready, storage.Dead), 1+g.IntN(3)
+		op.Do, op.State, op.N = "purge", pick(g, storage.Delayed, storage.Ready, storage.Dead, storage.Done), 1+g.IntN(3)
 		op.Key, op.Desc, op.From, op.To = sometimes(g, 3, "k"), g.IntN(2) == 0, g.bound(), g.bound()
 	case n < 96:
 		op.Do, op.N, op.Desc, op.From, op.To = "redrive", 1+g.IntN(3), g.IntN(2) == 0, g.bound(), g.bound()
@@ -98,7 +167,7 @@ func (g generator) op() Op {
 	case n < 98:
 		op.Do, op.IDs = "get", g.ids(1)
 	default:
-		op.Do, op.State, op.N, op.Desc = "list", pick(g, storage.Delayed, storage.Ready, storage.Leased, storage.Dead), 1+g.IntN(4), g.IntN(2) == 0
+		op.Do, op.State, op.N, op.Desc = "list", pick(g, storage.Delayed, storage.Ready, storage.Leased, storage.Dead, storage.Done), 1+g.IntN(4), g.IntN(2) == 0
 		op.Key, op.From, op.To = sometimes(g, 3, "k"), g.bound(), g.bound()
 	}
 	return op

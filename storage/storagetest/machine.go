@@ -59,7 +59,10 @@ func (m *Machine) do(ctx context.Context, op Op) (any, error) {
 	case "enqueue":
 		return m.enqueue(ctx, op)
 	case "claim":
-		c, err := e.Claim(ctx, m.Now, storage.Claim{Queue: m.Queue, Limit: op.N, MaxBytes: op.Bytes, Lease: op.Lease, By: "program"})
+		c, err := e.Claim(ctx, m.Now, storage.Claim{
+			Queue: m.Queue, Keys: op.Keys, Except: op.Except, Group: op.Group,
+			Limit: op.N, MaxBytes: op.Bytes, Lease: op.Lease, By: "program",
+		})
 		for _, r := range c.Records {
 			m.receipts = append(m.receipts, r.Receipt(m.Queue))
 		}
@@ -84,6 +87,12 @@ func (m *Machine) do(ctx context.Context, op Op) (any, error) {
 		return e.Configure(ctx, m.Queue, storage.ConfigEdit{MaxDeliveries: &op.N})
 	case "queueExpiry":
 		return e.Configure(ctx, m.Queue, storage.ConfigEdit{ExpireIn: &op.ExpireIn})
+	case "configure":
+		return e.Configure(ctx, m.Queue, op.config())
+	case "keys":
+		return m.keys(ctx, op.Key, op.N)
+	case "told":
+		return nil, m.told(ctx)
 	case "purge":
 		return e.Purge(ctx, m.Now, m.Queue, m.filter(op, op.State))
 	case "redrive":
@@ -127,6 +136,66 @@ func (m *Machine) filter(op Op, state storage.State) storage.Filter {
 	return f
 }
 
+// config is what a step configures.
+func (o Op) config() storage.ConfigEdit {
+	switch o.Set {
+	case "Ordered":
+		return storage.ConfigEdit{Ordered: new(o.N > 0)}
+	case "KeyLimit":
+		return storage.ConfigEdit{KeyLimit: &o.N}
+	case "MinBatch":
+		return storage.ConfigEdit{MinBatch: &o.N, Linger: &o.Delay}
+	case "KeyIdle":
+		return storage.ConfigEdit{KeyIdle: &o.Delay}
+	case "MaxLen":
+		return storage.ConfigEdit{MaxLen: &o.N}
+	case "MaxPerKey":
+		return storage.ConfigEdit{MaxPerKey: &o.N}
+	case "Overflow":
+		return storage.ConfigEdit{Overflow: new(storage.Overflow(o.N))}
+	case "RetainFor":
+		return storage.ConfigEdit{RetainFor: &o.Delay}
+	case "RetainCount":
+		return storage.ConfigEdit{RetainCount: &o.N}
+	case "RetainBytes":
+		return storage.ConfigEdit{RetainBytes: new(int64(o.N))}
+	case "DeadFor":
+		return storage.ConfigEdit{DeadFor: &o.Delay}
+	case "DeadCount":
+		return storage.ConfigEdit{DeadCount: &o.N}
+	case "TellDead":
+		return storage.ConfigEdit{TellDead: new(o.N > 0)}
+	default:
+		return storage.ConfigEdit{}
+	}
+}
+
+// keys lists the keys of the queue in every order.
+func (m *Machine) keys(ctx context.Context, key string, limit int) (any, error) {
+	var all [][]storage.KeyStats
+	for _, by := range []storage.KeyOrder{storage.ByName, storage.Largest, storage.Oldest} {
+		keys, err := m.Engine.Keys(ctx, m.Now, m.Queue, storage.KeyFilter{Key: key, By: by, Limit: limit})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, keys)
+	}
+	return all, nil
+}
+
+// told tells of the first two untold dead.
+func (m *Machine) told(ctx context.Context) error {
+	page, err := m.Engine.List(ctx, m.Now, m.Queue, storage.Filter{State: storage.Dead, Untold: true, Limit: 2})
+	if err != nil {
+		return err
+	}
+	var dead []storage.DeadID
+	for _, r := range page.Records {
+		dead = append(dead, storage.DeadID{ID: r.ID, Seq: r.Seq})
+	}
+	return m.Engine.Told(ctx, m.Queue, dead)
+}
+
 // list reads page after page: engines agree on what they list, not on where pages end.
 func (m *Machine) list(ctx context.Context, f storage.Filter) (any, error) {
 	var all []storage.Record
@@ -158,6 +227,7 @@ func (m *Machine) back(which []int) []storage.Receipt {
 type View struct {
 	Stats   storage.Stats
 	Records map[string][]storage.Record // by state
+	Keys    []storage.KeyStats
 }
 
 // View looks at the machine's queue.
@@ -167,7 +237,10 @@ func (m *Machine) View(ctx context.Context) (View, error) {
 		return View{}, err
 	}
 	v := View{Stats: Comparable(st), Records: map[string][]storage.Record{}}
-	for _, state := range []storage.State{storage.Delayed, storage.Ready, storage.Leased, storage.Dead} {
+	if v.Keys, err = m.Engine.Keys(ctx, m.Now, m.Queue, storage.KeyFilter{Limit: storage.MaxBatch}); err != nil {
+		return View{}, err
+	}
+	for _, state := range []storage.State{storage.Delayed, storage.Ready, storage.Leased, storage.Dead, storage.Done} {
 		page, err := m.Engine.List(ctx, m.Now, m.Queue, storage.Filter{State: state, Limit: storage.MaxBatch})
 		if err != nil {
 			return View{}, err

@@ -24,17 +24,23 @@ type Op struct {
 	IDs   []string      // enqueue: one record each; by-id calls: the first
 	Delay time.Duration // enqueue, retry, release, reschedule; negative is a due time in the past
 	Prio  int           // enqueue, edit
-	Key   string        // enqueue, list, purge, redrive
+	Key   string        // enqueue, list, purge, redrive, keys
+
+	Keys   []string // claim
+	Except []string // claim
+	Group  bool     // claim
 
 	OnLive      storage.OnLive // enqueue
 	MaxAttempts int            // enqueue
 	ExpireIn    time.Duration  // enqueue, queueExpiry
 	DedupFor    time.Duration  // enqueue
 
-	N     int           // claim, purge, redrive, list: limit; deliveries: MaxDeliveries
+	N     int           // claim, purge, redrive, list, keys: limit; deliveries: MaxDeliveries; configure
 	Bytes int           // claim
 	Lease time.Duration // claim, extend
 	Back  []int         // extend and settlements: which receipts, 0 is the latest got, 1 the one before
+
+	Set string // configure: which field, N or Delay is its value
 
 	State storage.State // list, purge
 	Desc  bool          // list, purge, redrive

@@ -34,6 +34,11 @@ func r07LastRetry(t *testing.T, h *harness) {
 	assert.Equal(t, dead, storage.Record{
 		ID: "a", Seq: 1, Body: []byte("x"), MaxAttempts: 3, State: storage.Dead, Attempts: 3, Deliveries: 3,
 		Due: r.Due, FirstDue: r.FirstDue, Enqueued: r.Enqueued, Finished: h.now, Reason: "the last",
+		History: []storage.Attempt{
+			{Delivery: 1, Ended: epoch, By: "tester", Reason: "again"},
+			{Delivery: 2, Ended: epoch, By: "tester", Reason: "again"},
+			{Delivery: 3, Ended: h.now, By: "tester", Reason: "the last"},
+		},
 	})
 	h.pass(2 * time.Hour)
 	assert.Equal(t, h.claimNone().Next, storage.Forever)

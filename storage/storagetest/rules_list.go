@@ -147,6 +147,7 @@ func redrive(t *testing.T, h *harness) {
 	want := storage.Record{
 		ID: "3", Seq: 6, MaxAttempts: 1, Body: []byte("x"), ExpireIn: time.Hour, State: storage.Ready,
 		Due: h.now, FirstDue: h.now, Enqueued: epoch, Reason: "failed",
+		History: []storage.Attempt{{Delivery: 1, Ended: epoch, By: "tester", Reason: "failed"}},
 	}
 	assert.Equal(t, got, want)
 	b, err = h.engine.Redrive(h.ctx(), h.now, h.queue, storage.Filter{State: storage.Dead, Limit: 2})
@@ -218,7 +219,7 @@ func invalidCalls(t *testing.T, h *harness) {
 		assert.ErrorIs(t, err, storage.ErrInvalid, name)
 		_, err = e.Stats(ctx, h.now, name)
 		assert.ErrorIs(t, err, storage.ErrInvalid, name)
-		_, err = e.Wait(ctx, []string{name}, 0)
+		_, err = e.Wait(ctx, []storage.Scope{{Queue: name}}, 0)
 		assert.ErrorIs(t, err, storage.ErrInvalid, name)
 	}
 	for _, now := range []time.Time{time.UnixMilli(-1), time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)} {

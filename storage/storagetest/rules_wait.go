@@ -30,10 +30,10 @@ func (h *harness) awake(what string) {
 	h.t.Helper()
 	began := time.Now()
 	for time.Since(began) < patience {
-		ready, err := h.engine.Wait(h.ctx(), []string{h.queue}, patience)
+		ready, err := h.engine.Wait(h.ctx(), []storage.Scope{{Queue: h.queue}}, patience)
 		assert.NoError(h.t, err)
 		if len(ready) > 0 {
-			assert.Equal(h.t, ready, []string{h.queue})
+			assert.Equal(h.t, ready, []int{0})
 			return
 		}
 	}
@@ -103,20 +103,20 @@ func r08BetweenClaimAndWait(t *testing.T, h *harness) {
 
 // R8: one wait covers all the queues of a process, and names the one that is ready.
 func r08ManyQueues(t *testing.T, h *harness) {
-	queues := make([]string, 20)
+	queues := make([]storage.Scope, 20)
 	for i := range queues {
-		queues[i] = NewQueueName()
-		_, err := h.engine.Claim(h.ctx(), time.Time{}, storage.Claim{Queue: queues[i], Limit: 1, Lease: time.Minute})
+		queues[i].Queue = NewQueueName()
+		_, err := h.engine.Claim(h.ctx(), time.Time{}, storage.Claim{Queue: queues[i].Queue, Limit: 1, Lease: time.Minute})
 		assert.NoError(t, err)
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := h.engine.Enqueue(h.ctx(), time.Time{}, queues[13], []storage.Record{{ID: "a"}})
+		_, err := h.engine.Enqueue(h.ctx(), time.Time{}, queues[13].Queue, []storage.Record{{ID: "a"}})
 		done <- err
 	}()
 	ready, err := h.engine.Wait(h.ctx(), queues, patience)
 	assert.NoError(t, err)
-	assert.Equal(t, ready, []string{queues[13]})
+	assert.Equal(t, ready, []int{13})
 	assert.NoError(t, <-done)
 }
 
@@ -127,7 +127,7 @@ func r08TimePasses(t *testing.T, h *harness) {
 	c := h.claim(1, time.Minute)
 	began := time.Now()
 	for len(c.Records) == 0 && time.Since(began) < patience {
-		_, err := h.engine.Wait(h.ctx(), []string{h.queue}, c.Next)
+		_, err := h.engine.Wait(h.ctx(), []storage.Scope{{Queue: h.queue}}, c.Next)
 		assert.NoError(t, err)
 		c = h.claim(1, time.Minute)
 	}
@@ -140,7 +140,7 @@ func r08Canceled(t *testing.T, h *harness) {
 	ctx, cancel := context.WithCancel(h.ctx())
 	done := make(chan error, 1)
 	go func() {
-		_, err := h.engine.Wait(ctx, []string{h.queue}, storage.Forever)
+		_, err := h.engine.Wait(ctx, []storage.Scope{{Queue: h.queue}}, storage.Forever)
 		done <- err
 	}()
 	cancel()
@@ -182,7 +182,7 @@ func closed(t *testing.T, engine storage.Engine) {
 	queue := NewQueueName()
 	done := make(chan error, 1)
 	go func() {
-		_, err := engine.Wait(t.Context(), []string{queue}, storage.Forever)
+		_, err := engine.Wait(t.Context(), []storage.Scope{{Queue: queue}}, storage.Forever)
 		done <- err
 	}()
 	assert.NoError(t, engine.Close())
@@ -193,7 +193,7 @@ func closed(t *testing.T, engine storage.Engine) {
 	assert.ErrorIs(t, err, storage.ErrClosed)
 	_, err = engine.Settle(t.Context(), time.Time{}, []storage.Settlement{{Receipt: storage.Receipt{Queue: queue, ID: "a"}, Verdict: storage.Ack}})
 	assert.ErrorIs(t, err, storage.ErrClosed)
-	_, err = engine.Wait(t.Context(), []string{queue}, time.Minute)
+	_, err = engine.Wait(t.Context(), []storage.Scope{{Queue: queue}}, time.Minute)
 	assert.ErrorIs(t, err, storage.ErrClosed)
 	_, err = engine.Get(t.Context(), time.Time{}, queue, "a")
 	assert.ErrorIs(t, err, storage.ErrClosed)

@@ -68,6 +68,7 @@ func rules() []rule {
 	for _, group := range [][]rule{
 		enqueueRules, identityRules, dueRules, orderRules, leaseRules, attemptRules, waitRules,
 		byIDRules, expiryRules, countRules, pauseRules, listRules, callRules,
+		keyRules, orderedRules, boundRules, retainRules,
 	} {
 		all = append(all, group...)
 	}
@@ -127,7 +128,7 @@ func (h *harness) until(at time.Time) {
 		if left <= 0 {
 			return
 		}
-		_, err := h.engine.Wait(h.ctx(), []string{nobody}, left)
+		_, err := h.engine.Wait(h.ctx(), []storage.Scope{{Queue: nobody}}, left)
 		assert.NoError(h.t, err)
 	}
 }
