@@ -30,6 +30,8 @@ type Store struct {
 	mu      sync.Mutex // guards everything below
 	queues  map[string]*queue
 	notices notices
+	locks   locks
+	topics  topics
 }
 
 var _ storage.Engine = (*Store)(nil)
@@ -48,6 +50,8 @@ func New(o Options) *Store {
 		closed:  make(chan struct{}),
 		queues:  map[string]*queue{},
 		notices: notices{sent: map[string]int64{}, seen: map[string]seen{}, parts: map[string]bool{}, waiters: map[*waiter]struct{}{}},
+		locks:   newLocks(),
+		topics:  topics{},
 	}
 }
 
@@ -58,6 +62,8 @@ func (s *Store) Close() error {
 	if !s.isClosed() {
 		close(s.closed)
 		clear(s.queues)
+		clear(s.topics)
+		s.locks = newLocks()
 	}
 	return nil
 }
