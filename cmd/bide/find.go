@@ -49,48 +49,65 @@ func (s *selecting) filter(state storage.State) (storage.Filter, error) {
 func (a *app) ls() *cobra.Command {
 	var s selecting
 	var states []string
-	var desc bool
+	var l listing
 	c := &cobra.Command{
-		Use:     "ls QUEUE",
-		Short:   "List the messages of a queue",
-		Example: "  bide ls order.timeout --state delayed --to 2026-01-31",
-		Args:    cobra.ExactArgs(1),
+		Use:   "ls QUEUE",
+		Short: "List or count the messages of a queue",
+		Example: "  bide ls order.timeout --state delayed --to 2026-01-31\n" +
+			"  bide ls order.timeout --count --from '2026-01-31 09:00' --to '2026-01-31 10:00'\n" +
+			"  bide ls events --last 10",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := l.check(c); err != nil {
+				return err
+			}
 			if len(states) == 0 {
 				return invalid("--state is empty")
+			}
+			if (l.count || l.last > 0) && !c.Flags().Changed("state") {
+				states = []string{waiting}
 			}
 			if err := givenEmpty(c, "key", "from", "to"); err != nil {
 				return err
 			}
 			filters := make([]storage.Filter, len(states))
 			for i, name := range states {
-				state, err := storage.ParseState(name)
+				state, err := parseState(name)
 				if err != nil {
 					return err
 				}
 				if filters[i], err = s.filter(state); err != nil {
 					return err
 				}
-				filters[i].Desc = desc
+				filters[i].Desc = l.desc
+				if l.count || l.last > 0 {
+					filters[i].Limit = 0
+				}
 			}
-			return a.with(c.Context(), func(client *bide.Client) error { return a.list(c, client, args[0], filters) })
+			return a.with(c.Context(), func(client *bide.Client) error {
+				if l.count {
+					return a.countMessages(c, client, args[0], filters)
+				}
+				return a.list(c, client, args[0], filters, l.last)
+			})
 		},
 	}
 	s.flags(c, 50, "messages of each state at most, 0 is all")
-	c.Flags().StringSliceVar(&states, "state", []string{"leased", "ready", "delayed", "dead"}, "which states, in this order")
-	c.Flags().BoolVar(&desc, "desc", false, "latest first")
+	c.Flags().StringSliceVar(&states, "state", []string{"leased", "ready", "delayed", "dead"},
+		"which states, in this order; waiting is ready and delayed together, by due time")
+	l.flags(c)
 	completeStates(c, storage.Delayed, storage.Ready, storage.Leased, storage.Dead)
 	return c
 }
 
-func (a *app) list(c *cobra.Command, client *bide.Client, queue string, filters []storage.Filter) error {
+func (a *app) list(c *cobra.Command, client *bide.Client, queue string, filters []storage.Filter, last int) error {
 	st, err := client.Stats(c.Context(), queue)
 	if err != nil {
 		return err
 	}
 	var t *table
 	for _, f := range filters {
-		for r, err := range client.Messages(c.Context(), queue, f) {
+		for r, err := range messages(c.Context(), client, queue, f, last) {
 			if err != nil {
 				return err
 			}
