@@ -107,7 +107,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.demo(), a.demoConsumer(), a.enqueue(), a.work(),
 		a.ls(), a.get(), a.cancel(), a.reschedule(), a.edit(), a.redrive(), a.purge(),
-		a.queues(), a.stats(), a.pause(), a.resume(), a.configure(), a.repair(),
+		a.queues(), a.stats(), a.pause(), a.resume(), a.configure(), a.repair(), a.imports(),
 	)
 	for _, c := range root.Commands() {
 		c.Args = usage(c.Args)
