@@ -26,6 +26,7 @@ setup:
 ## race: all tests with the race detector, and a tenth of the random programs
 race:
 	BIDE_PROGRAMS=200 $(GO) test -race -shuffle=on -timeout 15m ./...
+	cd importtest && $(GO) test -race -shuffle=on ./...
 
 ## short: tests that need no server and little time
 short:

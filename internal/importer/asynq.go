@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/bidemq/bide"
+	"github.com/bidemq/bide/storage"
 )
 
 // Headers that imported tasks have.
@@ -148,7 +149,7 @@ func (t *task) message(id string, due time.Time) (bide.Message, error) {
 	if t.retried > 0 {
 		m.Headers[HeaderRetried] = strconv.FormatInt(t.retried, 10)
 	}
-	m.MaxAttempts = int(max(1, t.retry-t.retried+1))
+	m.MaxAttempts = int(min(max(1, t.retry-t.retried+1), storage.MaxAttempts))
 	if t.deadline == 0 {
 		return m, nil
 	}
