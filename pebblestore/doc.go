@@ -32,6 +32,12 @@
 //	V id                    end of the dedup window of an id
 //	E end id                the same by end
 //
+// Locks and topics are apart from the queues:
+//
+//	l name                  a lock that somebody holds: end, token and owner
+//	m                       the last token of all locks, and the clock
+//	t topic 0 queue         a binding
+//
 // R, S, L and U are the records; W, X, D, I and F follow from them, E and V from each other, and
 // can be rebuilt. Places W below the queue's lower bound for their priority are void: claims raise
 // the bound instead of deleting each place, and a range delete clears them now and then.

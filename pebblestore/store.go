@@ -33,13 +33,14 @@ type Options struct {
 
 // Store is an engine in a directory. Its methods may be called from many goroutines.
 type Store struct {
-	relaxed bool
-	maxBody int
-	clock   func() time.Time
-	guard   *guard
-	lock    io.Closer // of the directory
-	db      *pebble.DB
-	notices notices
+	relaxed   bool
+	maxBody   int
+	clock     func() time.Time
+	guard     *guard
+	lock      io.Closer // of the directory
+	db        *pebble.DB
+	notices   notices
+	lockWaits lockWaits
 
 	inbox   inbox
 	groups  chan group    // applied and not yet answered
@@ -49,6 +50,7 @@ type Store struct {
 	lost    error // of Close
 
 	queues map[string]*queue // those that exist and were used; belongs to the writer
+	locks  *locks            // nil until the first use; belongs to the writer
 }
 
 var _ storage.Engine = (*Store)(nil)
@@ -81,16 +83,17 @@ func open(dir string, o Options, disk vfs.FS) (*Store, error) {
 		o.Logger = slog.Default()
 	}
 	s := &Store{
-		relaxed: o.Relaxed,
-		maxBody: o.MaxBody,
-		clock:   o.Clock,
-		guard:   newGuard(disk),
-		notices: newNotices(),
-		inbox:   newInbox(),
-		groups:  make(chan group, 1),
-		closed:  make(chan struct{}),
-		stopped: make(chan struct{}),
-		queues:  map[string]*queue{},
+		relaxed:   o.Relaxed,
+		maxBody:   o.MaxBody,
+		clock:     o.Clock,
+		guard:     newGuard(disk),
+		notices:   newNotices(),
+		lockWaits: lockWaits{byName: map[string][]*lockWaiter{}},
+		inbox:     newInbox(),
+		groups:    make(chan group, 1),
+		closed:    make(chan struct{}),
+		stopped:   make(chan struct{}),
+		queues:    map[string]*queue{},
 	}
 	var err error
 	if s.lock, err = claimDirectory(disk, dir); err != nil {
