@@ -80,7 +80,7 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 func documents(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "examples/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		assert.NoError(t, err)
 		for _, f := range files {
