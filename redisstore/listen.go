@@ -85,7 +85,7 @@ func (s *Store) listenTo(ctx context.Context, h *hearing, address string, node r
 		proving, proved := context.WithCancel(ctx)
 		s.work.Go(func() { prove(proving, c) })
 		err := c.Receive(heard, c.B().Subscribe().Channel(s.watches.channel).Build(), func(m rueidis.PubSubMessage) {
-			s.watches.notice(m.Message)
+			s.heard(m.Message)
 		})
 		proved()
 		h.set(address, false)

@@ -87,6 +87,12 @@ func TestScriptHeadersSayWhatIsPassed(t *testing.T) {
 			named[p] = true
 		}
 	}
+	for _, s := range apartScripts() {
+		checkApart(t, s)
+		for _, p := range append(s.parts, s.name) {
+			named[p] = true
+		}
+	}
 	assert.Equal(t, parseHeader(t, part(t, "queue")).keys, len(structures))
 	assert.Equal(t, parseHeader(t, part(t, "select")).args, listScript.args)
 	files, err := fs.Glob(sources, "lua/*.lua")
@@ -108,6 +114,10 @@ func TestScriptsTouchDeclaredKeysOnly(t *testing.T) {
 	server := redistest.Start(t)
 	var given sync.Map
 	given.Store(listKey("default"), true)
+	given.Store(topicKeys("default")[0], true)
+	for _, k := range lockKeys("default") {
+		given.Store("other:"+k, true)
+	}
 	storagetest.Rules(t, func(t *testing.T) storage.Engine {
 		s := openQuiet(t, server.URL())
 		s.keys = func(queue string) []string {
@@ -118,6 +128,9 @@ func TestScriptsTouchDeclaredKeysOnly(t *testing.T) {
 				given.Store(keys[i], true)
 			}
 			return keys
+		}
+		for i, k := range s.lockKeys {
+			s.lockKeys[i] = "other:" + k
 		}
 		return s
 	})

@@ -26,11 +26,13 @@ type Options struct {
 
 // Store is an engine in Redis. Its methods may be called from many goroutines.
 type Store struct {
-	client  rueidis.Client
-	cluster bool
-	options Options
-	keys    func(queue string) []string // of a queue, in the order of queue.lua
-	address string                      // for errors
+	client    rueidis.Client
+	cluster   bool
+	options   Options
+	keys      func(queue string) []string // of a queue, in the order of queue.lua
+	lockKeys  []string                    // in the order of lock.lua
+	topicKeys []string
+	address   string // for errors
 
 	life context.Context // ends with Close
 	end  context.CancelCauseFunc
@@ -38,6 +40,7 @@ type Store struct {
 
 	listed    sync.Map // by name of queue, when this process has put it into the list of queues
 	watches   *watches
+	lockWaits lockWaits
 	mu        sync.Mutex // orders the first Wait and Close
 	listening bool       // guarded by mu
 }
@@ -87,16 +90,20 @@ func OpenWith(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	life, end := context.WithCancelCause(context.Background())
 	s := &Store{
-		client:  client,
-		cluster: client.Mode() == rueidis.ClientModeCluster,
-		options: o,
-		keys:    func(queue string) []string { return queueKeys(o.Namespace, queue) },
-		address: t.String(),
-		life:    life,
-		end:     end,
+		client:    client,
+		cluster:   client.Mode() == rueidis.ClientModeCluster,
+		options:   o,
+		keys:      func(queue string) []string { return queueKeys(o.Namespace, queue) },
+		lockKeys:  lockKeys(o.Namespace),
+		topicKeys: topicKeys(o.Namespace),
+		lockWaits: lockWaits{calls: map[string]*lockWait{}},
+		address:   t.String(),
+		life:      life,
+		end:       end,
 	}
 	s.watches = newWatches("bide:" + o.Namespace + ":" + rand.Text()[:12])
 	s.watches.pass = s.pass
+	s.watches.rehear = s.lockWaits.again
 	return s, nil
 }
 

@@ -37,6 +37,7 @@ type watch struct {
 type watches struct {
 	channel string
 	pass    func(queue string) // sends another process instead of this one
+	rehear  func()             // called when notices were lost, or are heard from here on or no more
 
 	mu     sync.Mutex
 	queues map[string]*watch
@@ -203,6 +204,7 @@ func (w *watches) hears(up, whole, missed bool) {
 		return
 	}
 	w.up, w.whole = up, whole
+	w.rehear()
 	for _, q := range w.queues {
 		if missed {
 			q.notices++

@@ -104,6 +104,19 @@
 //   - R15 A paused queue accepts and does not deliver: Claim on it answers with no record and
 //     [Forever], and resuming it wakes who waits.
 //
+//   - R16 A lock has at most one holder at any instant of the engine's clock. It is lost at its end,
+//     even if nobody has taken it again: renewing or releasing it then, or as anybody but its
+//     holder, changes nothing and says so. Tokens of locks only grow, over all locks of the engine
+//     and across release, expiry, restart and failover, under the assumptions of R5: a token is the
+//     larger of the last one plus one and the instant in microseconds, below 2^53. The clock of locks
+//     is kept like that of a queue (R2). Who waits for a lock is served within 10 ms of its release or
+//     its end, by himself or by somebody faster; within 15 s after a connection or a notice was lost.
+//     A lock that was released leaves nothing behind but the last token; of those that ended, every
+//     call on the engine's own clock removes up to [Sweep], and every call the one that it names.
+//
+//   - R17 The bindings of a topic change in one step. A topic exists exactly while it has one, and
+//     has [MaxBindings] at most.
+//
 //   - R18 Where [QueueConfig.MinBatch] is above 1, the records of a key, and likewise all records
 //     without a key, are held back until MinBatch of them are due, or the first of them has been due
 //     for [QueueConfig.Linger]. For a key that is when its head is due and the MinBatch-th in its

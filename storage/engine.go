@@ -51,6 +51,8 @@ type Engine interface {
 	Wait(ctx context.Context, scopes []Scope, d time.Duration) (ready []int, err error)
 
 	Admin
+	Locker
+	Topics
 
 	// Close ends every call under way with ErrClosed, as it does every later one, and frees what the
 	// engine holds. Stored records stay.

@@ -32,6 +32,7 @@ type Open func(t *testing.T) storage.Engine
 func Run(t *testing.T, open Open) {
 	t.Run("Rules", func(t *testing.T) { Rules(t, open) })
 	t.Run("Programs", func(t *testing.T) { Programs(t, open) })
+	t.Run("LockPrograms", func(t *testing.T) { LockPrograms(t, open) })
 	t.Run("Crowd", func(t *testing.T) { Crowd(t, open) })
 }
 
@@ -60,7 +61,10 @@ func Rules(t *testing.T, open Open) {
 			}
 		}
 	})
-	t.Run("Closed", func(t *testing.T) { closed(t, open(t)) })
+	t.Run("Closed", func(t *testing.T) {
+		e := open(t)
+		closedLocks(t, e, func() { closed(t, e) })
+	})
 }
 
 func rules() []rule {
@@ -69,6 +73,7 @@ func rules() []rule {
 		enqueueRules, identityRules, dueRules, orderRules, leaseRules, attemptRules, waitRules,
 		byIDRules, expiryRules, countRules, pauseRules, listRules, callRules,
 		keyRules, orderedRules, boundRules, retainRules,
+		lockRules, lockWaitRules, topicRules,
 	} {
 		all = append(all, group...)
 	}

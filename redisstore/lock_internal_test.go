@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/internal/redistest"
+	"github.com/bidemq/bide/storage"
+)
+
+func apartScripts() []*script {
+	return []*script{lockAcquireScript, lockRenewScript, lockReleaseScript, lockLeaveScript, topicScript, topicsScript}
+}
+
+// checkApart fails unless the header of a script says what it is called with.
+func checkApart(t *testing.T, s *script) {
+	t.Helper()
+	want := header{keys: 1, args: s.args, each: s.each, returns: true}
+	if len(s.parts) > 0 {
+		want.keys = len(lockStructures)
+	}
+	assert.Equal(t, parseHeader(t, part(t, s.name)) == want, true, s.name, parseHeader(t, part(t, s.name)), want)
+	assert.True(t, strings.HasPrefix(part(t, s.name), "-- "+s.name+" "), s.name)
+	assert.Equal(t, parseHeader(t, part(t, "lock")).keys, len(lockStructures))
+}
+
+// keep acquires a lock at once.
+func keep(t *testing.T, s *Store, name, owner string, ttl time.Duration) storage.Lock {
+	t.Helper()
+	l, err := s.Acquire(t.Context(), time.Time{}, storage.LockRequest{Name: name, Owner: owner, TTL: ttl})
+	assert.NoError(t, err)
+	return l
+}
+
+// await starts an Acquire that waits for a lock. It has entered Redis when await returns.
+func await(ctx context.Context, t *testing.T, server *redistest.Server, s *Store, name string, waiters int) <-chan error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Acquire(ctx, time.Time{}, storage.LockRequest{
+			Name: name, Owner: fmt.Sprint("waiter ", waiters), TTL: time.Hour, Wait: storage.Forever,
+		})
+		done <- err
+	}()
+	redistest.Until(t, "the call waits", func() bool {
+		return server.Do(t, "ZCARD", "bide:{default/locks}:waiting") == fmt.Sprint(waiters)
+	})
+	// Once notices are heard it has asked again, and is entered still.
+	redistest.Until(t, "notices are heard", func() bool {
+		s.watches.mu.Lock()
+		defer s.watches.mu.Unlock()
+		return s.watches.up
+	})
+	return done
+}
+
+// within fails unless a wait ends well before a process would ask again by itself.
+func within(t *testing.T, done <-chan error) {
+	t.Helper()
+	select {
+	case err := <-done:
+		assert.NoError(t, err)
+	case <-time.After(lookAgain * 4 / 5):
+		t.Fatal("slept through the release")
+	}
+}
+
+// R16: what is left of locks that were released, or have ended, and of those who waited, is the last
+// token.
+func TestLocksLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := openQuiet(t, server.URL())
+	var last storage.Lock
+	for i := range 50 {
+		last = keep(t, s, fmt.Sprint("lock ", i), "a", 100*time.Millisecond)
+		if i%2 == 0 {
+			_ = s.Release(t.Context(), time.Time{}, last.Receipt())
+		}
+	}
+	held := keep(t, s, "held", "a", time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := await(ctx, t, server, s, "held", 1)
+	cancel()
+	assert.ErrorIs(t, <-gone, context.Canceled)
+	assert.NoError(t, s.Release(t.Context(), time.Time{}, held.Receipt()))
+	redistest.Until(t, "all locks are gone", func() bool {
+		_ = s.Release(t.Context(), time.Time{}, storage.LockReceipt{Name: "other", Owner: "a"})
+		return server.Do(t, "KEYS", "*") == "bide:{default/locks}:state"
+	})
+	assert.Equal(t, server.Do(t, "HLEN", "bide:{default/locks}:state"), "3")
+}
+
+// R16: those who wait in several processes are served in order, one by one.
+func TestOneReleaseWakesOneProcess(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	holder := openQuiet(t, server.URL())
+	held := keep(t, holder, "a", "holder", time.Hour)
+	first := await(t.Context(), t, server, openQuiet(t, server.URL()), "a", 1)
+	second := await(t.Context(), t, server, openQuiet(t, server.URL()), "a", 2)
+	assert.NoError(t, holder.Release(t.Context(), time.Time{}, held.Receipt()))
+	within(t, first)
+	_, err := holder.Acquire(t.Context(), time.Time{}, storage.LockRequest{Name: "a", Owner: "x", TTL: time.Hour})
+	assert.ErrorIs(t, err, storage.ErrLocked)
+	assert.Equal(t, server.Do(t, "ZCARD", "bide:{default/locks}:waiting"), "1")
+	select {
+	case <-second:
+		t.Fatal("two hold the lock")
+	default:
+	}
+}
+
+// R16: a process that died while it waited swallows no release.
+func TestTheDeadSwallowNoRelease(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := openQuiet(t, server.URL())
+	held := keep(t, s, "a", "holder", time.Hour)
+	for i := range 5 { // they came first
+		server.Do(t, "EVAL", `return redis.call("ZADD", KEYS[1], 0, "a\0" .. string.format("%015d", ARGV[1]) .. "\0bide:default:dead 1")`,
+			"1", "bide:{default/locks}:waiting", fmt.Sprint(i))
+	}
+	living := await(t.Context(), t, server, s, "a", 6)
+	assert.NoError(t, s.Release(t.Context(), time.Time{}, held.Receipt()))
+	within(t, living)
+	assert.Equal(t, server.Do(t, "ZCARD", "bide:{default/locks}:waiting"), "0")
+}
+
+// R16: who waits gets the lock though the script cache was emptied and connections were cut.
+func TestWaitForALockSurvivesCuts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, cut := range [][]string{{"SCRIPT", "FLUSH"}, {"CLIENT", "KILL", "TYPE", "normal"}, {"CLIENT", "KILL", "TYPE", "pubsub"}} {
+		name := strings.Join(cut, " ")
+		s, holder := openQuiet(t, server.URL()), openQuiet(t, server.URL())
+		held := keep(t, holder, name, "holder", time.Hour)
+		waits := await(t.Context(), t, server, s, name, 1)
+		server.Do(t, cut...)
+		assert.NoError(t, holder.Release(t.Context(), time.Time{}, held.Receipt()))
+		select {
+		case err := <-waits:
+			assert.NoError(t, err, name)
+		case <-time.After(15 * time.Second):
+			t.Fatal("slept through the release after", name)
+		}
+		redistest.Until(t, "nobody waits", func() bool { return server.Do(t, "ZCARD", "bide:{default/locks}:waiting") == "0" })
+	}
+}
+
+// R5 R16: a token is never used twice, also by a server that has lost its locks.
+func TestLockTokensGrowOverLoss(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := openQuiet(t, server.URL())
+	before := keep(t, s, "a", "x", time.Hour)
+	server.Do(t, "FLUSHALL")
+	after := keep(t, s, "a", "x", time.Hour)
+	assert.True(t, after.Token > before.Token, after.Token, before.Token)
+}
