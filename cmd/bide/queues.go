@@ -51,6 +51,7 @@ type counted struct {
 	Leased        int64            `json:"leased"`
 	Dead          int64            `json:"dead"`
 	Done          int64            `json:"done"`
+	Keys          int64            `json:"keys"` // groups that have a message waiting or running
 	NextDue       *time.Time       `json:"next_due,omitempty"`
 	Total         map[string]int64 `json:"total"`
 }
@@ -59,12 +60,12 @@ func count(queue string, st storage.Stats) counted {
 	n := st.Total
 	c := counted{
 		Queue: queue, Now: st.Now, Paused: st.Config.Paused, ExpireIn: span(st.Config.ExpireIn), MaxDeliveries: st.Config.MaxDeliveries,
-		Delayed: st.Delayed, Ready: st.Ready, Leased: st.Leased, Dead: st.Dead, Done: st.Done,
+		Delayed: st.Delayed, Ready: st.Ready, Leased: st.Leased, Dead: st.Dead, Done: st.Done, Keys: st.Keys,
 		Total: map[string]int64{
 			"enqueued": n.Enqueued, "duplicates": n.Duplicates, "replaced": n.Replaced, "reruns": n.Reruns, "claimed": n.Claimed,
 			"acked": n.Acked, "retried": n.Retried, "released": n.Released, "lapsed": n.Lapsed, "died": n.Died, "redriven": n.Redriven,
 			"expired": n.Expired, "canceled": n.Canceled, "purged": n.Purged, "wakeups": n.Wakeups, "empty_claims": n.EmptyClaims,
-			"clock_steps": n.ClockSteps,
+			"clock_steps": n.ClockSteps, "dropped": n.Dropped, "retained": n.Retained, "trimmed": n.Trimmed,
 		},
 	}
 	if !st.NextDue.IsZero() {
