@@ -225,7 +225,7 @@ func (c *call) extend(receipt storage.Receipt, lease time.Duration) bool {
 	if r == nil {
 		return false
 	}
-	c.unplace(r)
+	c.leased.Delete(r)
 	r.Lease.Until = c.now.Add(storage.Millis(lease))
 	c.leased.Set(r)
 	return true

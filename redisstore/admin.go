@@ -77,69 +77,38 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 	if err != nil {
 		return storage.Stats{}, err
 	}
-	reply, err := m.AsIntSlice()
-	if err != nil || len(reply) < 9+17 {
+	reply, err := m.ToArray()
+	const before = 12
+	if err != nil || len(reply) < before+20 {
 		return storage.Stats{}, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"stats", err})
 	}
-	st := storage.Stats{
-		Now:     instant(reply[0]),
-		Config:  config(reply[1:4]),
-		Delayed: reply[4],
-		Ready:   reply[5],
-		Leased:  reply[6],
-		Dead:    reply[7],
-	}
-	if reply[8] >= 0 {
-		st.NextDue = instant(reply[8])
-	}
+	st := storage.Stats{}
 	t := &st.Total
-	for i, counter := range []*int64{
+	numbers := []*int64{
+		&st.Delayed, &st.Ready, &st.Leased, &st.Dead, &st.Done, &st.Keys, new(int64),
 		&t.Enqueued, &t.Duplicates, &t.Replaced, &t.Reruns, &t.Claimed, &t.Acked, &t.Retried, &t.Released,
 		&t.Lapsed, &t.Died, &t.Redriven, &t.Expired, &t.Canceled, &t.Purged,
-		&t.Wakeups, &t.EmptyClaims, &t.ClockSteps,
-	} {
-		*counter = reply[9+i]
+		&t.Wakeups, &t.EmptyClaims, &t.ClockSteps, &t.Dropped, &t.Retained, &t.Trimmed,
+	}
+	read, err := ints(reply[5:])
+	var at int64
+	if err == nil {
+		at, err = reply[0].AsInt64()
+	}
+	if err == nil {
+		st.Config, err = readConfig(reply[1:5])
+	}
+	if err != nil || len(read) != len(numbers) {
+		return storage.Stats{}, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"stats", err})
+	}
+	for i, n := range numbers {
+		*n = read[i]
+	}
+	st.Now = instant(at)
+	if due := *numbers[6]; due >= 0 {
+		st.NextDue = instant(due)
 	}
 	return st, nil
-}
-
-func config(reply []int64) storage.QueueConfig {
-	return storage.QueueConfig{
-		Paused:        reply[0] == 1,
-		ExpireIn:      time.Duration(reply[1]) * time.Millisecond,
-		MaxDeliveries: int(reply[2]),
-	}
-}
-
-// Configure implements [storage.Admin]. R15
-func (s *Store) Configure(ctx context.Context, queue string, e storage.ConfigEdit) (storage.QueueConfig, error) {
-	if err := cmp.Or(e.Check(), storage.CheckQueue(queue)); err != nil {
-		return storage.QueueConfig{}, err
-	}
-	var paused, expireIn, maxDeliveries string
-	if e.Paused != nil {
-		paused = flag(*e.Paused)
-	}
-	if e.ExpireIn != nil {
-		expireIn = decimal(length(*e.ExpireIn))
-	}
-	if e.MaxDeliveries != nil {
-		maxDeliveries = decimal(int64(*e.MaxDeliveries))
-	}
-	if e != (storage.ConfigEdit{}) {
-		if err := s.enlist(ctx, queue); err != nil {
-			return storage.QueueConfig{}, err
-		}
-	}
-	m, err := s.run(ctx, configureScript, queue, "", paused, expireIn, maxDeliveries)
-	if err != nil {
-		return storage.QueueConfig{}, err
-	}
-	reply, err := m.AsIntSlice()
-	if err != nil || len(reply) != 3 {
-		return storage.QueueConfig{}, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"configure", err})
-	}
-	return config(reply), nil
 }
 
 func flag(b bool) string {

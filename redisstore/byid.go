@@ -56,6 +56,8 @@ func refusal(word, queue, id string) error {
 		return nil
 	case "none":
 		return fmt.Errorf("redisstore: %w: %q in queue %q", storage.ErrNotFound, id, queue)
+	case "ordered":
+		return fmt.Errorf("redisstore: %w: %q in queue %q, which is ordered, cannot have a priority", storage.ErrInvalid, id, queue)
 	case "expired":
 		return fmt.Errorf("redisstore: %w: %q in queue %q would be past its expiry", storage.ErrExpired, id, queue)
 	}

@@ -35,10 +35,26 @@ func (s *Store) run(ctx context.Context, sc *script, queue string, args ...strin
 	}
 	ctx, cancel := s.within(ctx)
 	defer cancel()
+	keys := s.keys(queue)
+	if _, whole := s.whole.Load(queue); !whole && sc.plain != nil {
+		m, err := again(ctx, sc.repeat, func() (rueidis.RedisMessage, error) {
+			return sc.plain.lua.Exec(ctx, s.client, keys[:plainStructures], args).ToMessage()
+		})
+		if !isWhole(err) {
+			return m, s.wrap(ctx, err, sc.name, queue)
+		}
+		s.whole.Store(queue, struct{}{}) // nothing was done, and what a queue has once it keeps
+	}
 	m, err := again(ctx, sc.repeat, func() (rueidis.RedisMessage, error) {
-		return sc.lua.Exec(ctx, s.client, s.keys(queue), args).ToMessage()
+		return sc.lua.Exec(ctx, s.client, keys, args).ToMessage()
 	})
 	return m, s.wrap(ctx, err, sc.name, queue)
+}
+
+// isWhole says whether a plain script has met a queue that it is not enough for.
+func isWhole(err error) bool {
+	e, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(e.Error(), "BIDEWHOLE")
 }
 
 // again calls do until it succeeds or there is no point in more.

@@ -16,9 +16,14 @@ func (s *Store) Claim(ctx context.Context, now time.Time, c storage.Claim) (stor
 	if err := cmp.Or(c.Check(), storage.CheckNow(now)); err != nil {
 		return storage.Claimed{}, err
 	}
-	claim := s.watches.begin(c.Queue)
+	scope := c.Scope()
+	claim := s.watches.begin(s.watches.name(&scope))
+	part, keys := partArgs(&scope)
+	if part != "" {
+		s.whole.Store(c.Queue, struct{}{})
+	}
 	m, err := s.run(ctx, claimScript, c.Queue, milli(now), decimal(int64(c.Limit)), decimal(int64(c.MaxBytes)),
-		decimal(length(c.Lease)), c.By, claim.self, decimal(pollEvery.Milliseconds()))
+		decimal(length(c.Lease)), c.By, claim.self, decimal(pollEvery.Milliseconds()), flag(c.Group), part, keys)
 	if err != nil {
 		return storage.Claimed{}, err
 	}
@@ -48,4 +53,20 @@ func (s *Store) Claim(ctx context.Context, now time.Time, c storage.Claim) (stor
 		claimed.Records = append(claimed.Records, r)
 	}
 	return claimed, nil
+}
+
+// partArgs say which keys a claim asks for, see claim.lua.
+func partArgs(s *storage.Scope) (part, keys string) {
+	named := s.Keys
+	switch {
+	case len(s.Keys) > 0:
+		part = "+"
+	case len(s.Except) > 0:
+		part, named = "-", s.Except
+	}
+	var b []byte
+	for _, k := range named {
+		b = append(appendUint(b, int64(len(k)), 2), k...)
+	}
+	return part, string(b)
 }

@@ -4,6 +4,7 @@ package redisstore
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -128,7 +129,7 @@ func decode(id, blob, progress string, finished int64, now time.Time) (storage.R
 		r.Body = []byte(body)
 	}
 	r.Due = r.FirstDue
-	leased := false
+	leased, done := false, false
 	if progress != "" {
 		byLen := int(uintAt(progress, 34, 2))
 		if len(progress) < progressSize+byLen {
@@ -140,6 +141,13 @@ func decode(id, blob, progress string, finished int64, now time.Time) (storage.R
 		r.Attempts = int(uintAt(progress, 13, 4))
 		r.Deliveries = int(uintAt(progress, 17, 4))
 		r.Reason = progress[progressSize+byLen:]
+		if progress[0]&16 != 0 {
+			var err error
+			if r.Reason, r.History, err = decodeHistory(r.Reason); err != nil {
+				return storage.Record{}, damaged
+			}
+		}
+		done, r.Untold = progress[0]&8 != 0, progress[0]&64 != 0
 		if leased {
 			r.Lease = storage.Lease{
 				Token: uintAt(progress, 21, 7),
@@ -149,6 +157,8 @@ func decode(id, blob, progress string, finished int64, now time.Time) (storage.R
 		}
 	}
 	switch {
+	case finished >= 0 && done:
+		r.State, r.Finished = storage.Done, instant(finished)
 	case finished >= 0:
 		r.State, r.Finished = storage.Dead, instant(finished)
 	case leased:
@@ -159,6 +169,36 @@ func decode(id, blob, progress string, finished int64, now time.Time) (storage.R
 		r.State = storage.Ready
 	}
 	return r, nil
+}
+
+var errHistory = errors.New("history is damaged")
+
+// decodeHistory reads what stands behind the claimer in a progress with a history, see record.lua.
+func decodeHistory(tail string) (reason string, history []storage.Attempt, err error) {
+	if len(tail) < 2 || len(tail) < 3+int(uintAt(tail, 0, 2)) {
+		return "", nil, errHistory
+	}
+	n := 2 + int(uintAt(tail, 0, 2))
+	reason, tail = tail[2:n], tail[n:]
+	history = make([]storage.Attempt, tail[0])
+	tail = tail[1:]
+	for i := range history {
+		if len(tail) < 13 {
+			return "", nil, errHistory
+		}
+		by, said := int(uintAt(tail, 10, 2)), int(tail[12])
+		if len(tail) < 13+by+said {
+			return "", nil, errHistory
+		}
+		history[i] = storage.Attempt{
+			Delivery: int(uintAt(tail, 0, 4)),
+			Ended:    instant(uintAt(tail, 4, 6)),
+			By:       tail[13 : 13+by],
+			Reason:   tail[13+by : 13+by+said],
+		}
+		tail = tail[13+by+said:]
+	}
+	return reason, history, nil
 }
 
 // decodeRows reads rows of id, record, progress and instant of death.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -46,13 +47,14 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 	args := make([]string, 1, 1+3*len(recs))
 	args[0] = milli(now)
 	sent := make([]int, 0, len(recs))
-	n, size := 0, 0
+	n, size, keyed := 0, 0, false
 	for n < len(recs) && size < sendBytes {
 		if results[n].Err == nil {
 			text := rest(&recs[n])
 			size += len(text)
 			args = append(args, recs[n].ID, terms(&recs[n]), text)
 			sent = append(sent, n)
+			keyed = keyed || recs[n].Key != ""
 		}
 		n++
 	}
@@ -60,6 +62,9 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 		if err := s.enlist(ctx, queue); err != nil {
 			return 0, err
 		}
+	}
+	if keyed {
+		s.whole.Store(queue, struct{}{})
 	}
 	m, err := s.run(ctx, enqueueScript, queue, args...)
 	if errors.Is(err, storage.ErrFull) {
@@ -72,7 +77,7 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 		return 0, err
 	}
 	reply, err := m.ToArray()
-	if err != nil || len(reply) != 2 {
+	if err != nil || len(reply) < 2 {
 		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
 	}
 	at, err := reply[0].AsInt64()
@@ -93,10 +98,32 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 			r.Due = instant(uintAt(one, 7, 6))
 		}
 		if r.Outcome == storage.Refused {
-			r.Err = storage.ErrExpired
+			r.Err = refusedFor(uintAt(one, 7, 6), queue, &recs[i])
 		}
 	}
+	for drop := reply[2:]; len(drop) >= 2; drop = drop[2:] {
+		k, err := drop[0].AsInt64()
+		ids, err2 := drop[1].ToString()
+		if err := cmp.Or(err, err2); err != nil || k < 1 || int(k) > len(sent) {
+			return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
+		}
+		results[sent[k-1]].Dropped = strings.Split(ids, "\x00")
+	}
 	return n, nil
+}
+
+// refusedFor is why enqueue.lua did not store a record.
+func refusedFor(why int64, queue string, r *storage.Record) error {
+	switch why {
+	case 1:
+		return fmt.Errorf("%w: queue %q has as many waiting messages as it accepts", storage.ErrFull, queue)
+	case 2:
+		return fmt.Errorf("%w: key %q has as many waiting messages as queue %q accepts for one", storage.ErrFull, r.Key, queue)
+	case 3:
+		return fmt.Errorf("%w: priority %d in an ordered queue", storage.ErrInvalid, r.Priority)
+	default:
+		return storage.ErrExpired
+	}
 }
 
 // enlistEvery is how often a process that publishes lists a queue again, should a failover have lost

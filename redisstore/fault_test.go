@@ -123,12 +123,12 @@ func TestWaitEndsAfterACut(t *testing.T) {
 	server, queue := redistest.Start(t), storagetest.NewQueueName()
 	s := sleep(t, server, queue, 1)
 	server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
-	assert.Equal(t, <-s.woken, []string{queue})
+	assert.Equal(t, <-s.woken, []int{0})
 	claim(t, s.store, queue, 1, time.Minute)
 	s.wait(t, queue)
 	redistest.Until(t, "the process waits", func() bool { return entered(t, server, queue) == 1 })
 	enqueue(t, s.store, queue, storage.Record{ID: "a"})
-	assert.Equal(t, <-s.woken, []string{queue})
+	assert.Equal(t, <-s.woken, []int{0})
 }
 
 // A server that cuts idle connections after a second costs no claim and no notice.
@@ -145,7 +145,7 @@ func TestSurvivesIdleTimeout(t *testing.T) {
 		idle := time.NewTimer(2500 * time.Millisecond)
 		<-idle.C
 		enqueue(t, other, queue, storage.Record{ID: fmt.Sprint(i)})
-		assert.Equal(t, <-s.woken, []string{queue})
+		assert.Equal(t, <-s.woken, []int{0})
 		assert.Equal(t, len(claim(t, s.store, queue, 1, time.Minute).Records), 1)
 		s.wait(t, queue)
 	}

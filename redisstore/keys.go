@@ -8,7 +8,13 @@ import "cmp"
 const defaultNamespace = "default"
 
 // structures are the keys of a queue, in the order in which queue.lua names them.
-var structures = [...]string{"meta", "records", "places", "leases", "expiries", "windows", "dead", "names", "waiters"}
+var structures = [...]string{
+	"meta", "records", "places", "leases", "expiries", "windows", "dead", "names", "waiters",
+	"keys", "members", "keyed", "turns", "heads", "sizes", "idle", "done", "untold",
+}
+
+// plainStructures are how many of them a queue without keys, bounds and retention has.
+const plainStructures = 9
 
 // queueKeys returns the keys of a queue. They share a hash tag, so that a Cluster keeps them
 // together. The tag has room for parts of one queue in several slots; there is one part.

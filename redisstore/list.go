@@ -17,6 +17,9 @@ const maxSeq = 1<<48 - 1
 // filterArgs are the arguments of select.lua, behind now.
 func filterArgs(now time.Time, f storage.Filter) []string {
 	args := []string{milli(now), f.State.String(), f.ID, f.Key, "", "", flag(f.Desc), "", "", decimal(int64(f.Limit))}
+	if f.Untold {
+		args[1] = "untold"
+	}
 	if !f.From.IsZero() {
 		args[4] = decimal(storage.DueMilli(f.From))
 	}
@@ -48,9 +51,6 @@ func (s *Store) List(ctx context.Context, now time.Time, queue string, f storage
 	if err != nil {
 		return storage.Page{}, err
 	}
-	if f.State == storage.Done { // no queue keeps finished records
-		return storage.Page{}, s.open(ctx)
-	}
 	m, err := s.run(ctx, listScript, queue, filterArgs(now, f)...)
 	if err != nil {
 		return storage.Page{}, err
@@ -76,7 +76,7 @@ func (s *Store) List(ctx context.Context, now time.Time, queue string, f storage
 
 // Purge implements [storage.Admin].
 func (s *Store) Purge(ctx context.Context, now time.Time, queue string, f storage.Filter) (storage.Batch, error) {
-	err := cmp.Or(f.Check(storage.Delayed, storage.Ready, storage.Dead), storage.CheckNow(now), storage.CheckQueue(queue))
+	err := cmp.Or(f.Check(storage.Delayed, storage.Ready, storage.Dead, storage.Done), storage.CheckNow(now), storage.CheckQueue(queue))
 	if err != nil {
 		return storage.Batch{}, err
 	}

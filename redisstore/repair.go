@@ -15,7 +15,10 @@ import (
 
 // phases of a repair, in order: first everything that records want, then everything that wants
 // records, then what is counted.
-var phases = []string{"records", "places", "leases", "expiries", "windows", "dead", "names", "numbers"}
+var phases = []string{
+	"records", "places", "keyed", "members", "keys", "turns", "heads", "sizes", "idle",
+	"leases", "expiries", "windows", "dead", "done", "untold", "names", "numbers",
+}
 
 // Repair implements [storage.Admin]. Records are the truth; a leased record that is missing among
 // the leases keeps its lease. A step may look at some more entries than the limit says. R14

@@ -21,11 +21,20 @@ type script struct {
 	each   int      // arguments that follow for each record
 	repeat bool     // may be sent again when nobody knows whether it ran
 	lua    *rueidis.Lua
+	plain  *script // the same for queues without keys, bounds and retention; nil if there is none
 }
 
+// newScript returns a script made of parts, between stars those that a plain queue does without.
 func newScript(name string, parts string, args, each int, repeat bool) *script {
-	s := &script{name: name, parts: strings.Fields(parts), args: args, each: each, repeat: repeat}
+	s := &script{name: name, parts: strings.Fields(strings.ReplaceAll(parts, "*", "")), args: args, each: each, repeat: repeat}
 	s.lua = rueidis.NewLuaScript(s.text())
+	if some := strings.Split(parts, "*"); len(some) > 1 {
+		plain := ""
+		for i := 0; i < len(some); i += 2 {
+			plain += some[i]
+		}
+		s.plain = newScript(name, plain, args, each, repeat)
+	}
 	return s
 }
 
@@ -53,20 +62,22 @@ func (s *script) fits(args int) bool {
 
 // scripts are all that this package runs.
 var (
-	enqueueScript   = newScript("enqueue", "record moves wake", 1, 3, true)
-	claimScript     = newScript("claim", "record moves wake", 7, 0, false)
-	settleScript    = newScript("settle", "record moves wake", 1, 2, true)
-	extendScript    = newScript("extend", "record moves wake", 2, 2, true)
-	watchScript     = newScript("watch", "record moves wake", 3, 0, true)
-	statsScript     = newScript("stats", "record moves wake", 1, 0, true)
-	getScript       = newScript("get", "record moves wake byid", 2, 0, true)
-	cancelScript    = newScript("cancel", "record moves wake byid", 3, 0, false)
-	editScript      = newScript("edit", "record moves wake byid", 7, 0, false)
-	configureScript = newScript("configure", "record moves wake", 4, 0, true)
-	listScript      = newScript("list", "record moves wake byid select", 10, 0, true)
-	purgeScript     = newScript("purge", "record moves wake byid select", 10, 0, false)
-	redriveScript   = newScript("redrive", "record moves wake byid select", 10, 0, false)
-	repairScript    = newScript("repair", "record moves wake", 5, 0, false)
+	enqueueScript   = newScript("enqueue", "*settings* record moves *groups bounds* wake", 1, 3, true)
+	claimScript     = newScript("claim", "*settings* record moves *groups bounds* wake lease *turns*", 10, 0, false)
+	settleScript    = newScript("settle", "*settings* record moves *groups bounds* wake", 1, 2, true)
+	extendScript    = newScript("extend", "*settings* record moves *groups bounds* wake", 2, 2, true)
+	watchScript     = newScript("watch", "*settings* record moves *groups bounds* wake", 3, 0, true)
+	statsScript     = newScript("stats", "settings record moves groups bounds wake", 1, 0, true)
+	keysScript      = newScript("keys", "settings record moves groups bounds wake", 5, 0, true)
+	toldScript      = newScript("told", "settings record moves groups bounds wake", 1, 1, true)
+	getScript       = newScript("get", "settings record moves groups bounds wake byid", 2, 0, true)
+	cancelScript    = newScript("cancel", "settings record moves groups bounds wake byid", 3, 0, false)
+	editScript      = newScript("edit", "settings record moves groups bounds wake byid", 7, 0, false)
+	configureScript = newScript("configure", "settings record moves groups bounds wake", 7, 0, true)
+	listScript      = newScript("list", "settings record moves groups bounds wake byid select", 10, 0, true)
+	purgeScript     = newScript("purge", "settings record moves groups bounds wake byid select", 10, 0, false)
+	redriveScript   = newScript("redrive", "settings record moves groups bounds wake byid select", 10, 0, false)
+	repairScript    = newScript("repair", "settings record moves groups bounds wake", 5, 0, false)
 )
 
 // ScriptError is an answer of Redis to a script that none of the categories of package storage fits.

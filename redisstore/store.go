@@ -38,6 +38,7 @@ type Store struct {
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // goroutines that listen
 
+	whole     sync.Map // names of queues that have keys, bounds or retention
 	listed    sync.Map // by name of queue, when this process has put it into the list of queues
 	watches   *watches
 	lockWaits lockWaits

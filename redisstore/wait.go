@@ -15,16 +15,19 @@ import (
 // Wait implements [storage.Engine]. A process is entered as one who waits in the script of the
 // claim that found too little, so that nothing is missed in between; the first Wait on a queue
 // enters it by a script of its own. While the server cannot be reached Wait sleeps on, and reports
-// every queue when it is back. R8
+// every scope when it is back. R8
 func (s *Store) Wait(ctx context.Context, scopes []storage.Scope, d time.Duration) ([]int, error) {
-	queues := make([]string, len(scopes))
+	names := make([]string, len(scopes))
 	for i := range scopes {
-		queues[i] = scopes[i].Queue
+		if err := scopes[i].Check(); err != nil {
+			return nil, err
+		}
+		names[i] = s.watches.name(&scopes[i])
 	}
-	names, err := s.wait(ctx, queues, d)
+	found, err := s.wait(ctx, names, d)
 	var ready []int
-	for i, q := range queues {
-		if slices.Contains(names, q) {
+	for i, name := range names {
+		if slices.Contains(found, name) {
 			ready = append(ready, i)
 		}
 	}
@@ -32,11 +35,6 @@ func (s *Store) Wait(ctx context.Context, scopes []storage.Scope, d time.Duratio
 }
 
 func (s *Store) wait(ctx context.Context, queues []string, d time.Duration) ([]string, error) {
-	for _, q := range queues {
-		if err := storage.CheckQueue(q); err != nil {
-			return nil, err
-		}
-	}
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
@@ -95,6 +93,10 @@ func (s *Store) enterOne(ctx context.Context, queue string) error {
 	b := s.watches.begin(queue)
 	if b.self == "" {
 		return nil // notices cannot be heard at the moment
+	}
+	if _, part := cutPart(queue); part { // which only a claim can tell what is in
+		s.watches.something(queue)
+		return nil
 	}
 	// On a connection that has died without a word the answer never comes. A Wait has to hear of the
 	// notices meanwhile, which have a connection of their own.

@@ -20,7 +20,7 @@ import (
 // sleeper is a process that waits for a queue, and says when a wait of it ends.
 type sleeper struct {
 	store *redisstore.Store
-	woken chan []string
+	woken chan []int
 }
 
 // sleep starts a process that claims nothing and waits. It has entered Redis when sleep returns.
@@ -31,7 +31,7 @@ func sleep(t *testing.T, server *redistest.Server, queue string, waiters int) sl
 
 func sleepAt(t *testing.T, url string, server *redistest.Server, queue string, waiters int) sleeper {
 	t.Helper()
-	s := sleeper{store: open(t, url), woken: make(chan []string, 1)}
+	s := sleeper{store: open(t, url), woken: make(chan []int, 1)}
 	s.wait(t, queue)
 	redistest.Until(t, "the process waits", func() bool { return entered(t, server, queue) == waiters })
 	return s
@@ -116,7 +116,7 @@ func TestWhatIsLeftBehindWakesTheNext(t *testing.T) {
 		first, second = b, a
 	}
 	assert.Equal(t, len(claim(t, first.store, queue, 1, time.Minute).Records), 1)
-	assert.Equal(t, <-second.woken, []string{queue})
+	assert.Equal(t, <-second.woken, []int{0})
 	assert.Equal(t, len(claim(t, second.store, queue, 1, time.Minute).Records), 1)
 }
 
@@ -130,7 +130,7 @@ func TestTheDeadSwallowNoNotice(t *testing.T) {
 		server.Do(t, "ZADD", key, "9e15", fmt.Sprintf("bide:default:dead%d %s", i, queue))
 	}
 	enqueue(t, open(t, server.URL()), queue, storage.Record{ID: "a"})
-	assert.Equal(t, <-living.woken, []string{queue})
+	assert.Equal(t, <-living.woken, []int{0})
 	assert.Equal(t, entered(t, server, queue), 0)
 }
 
@@ -140,8 +140,8 @@ func TestWhoDoesNotClaimPassesTheNoticeOn(t *testing.T) {
 	server, queue := redistest.Shared(t), storagetest.NewQueueName()
 	a, b := sleep(t, server, queue, 1), sleep(t, server, queue, 2)
 	enqueue(t, open(t, server.URL()), queue, storage.Record{ID: "a"})
-	assert.Equal(t, <-a.woken, []string{queue})
-	assert.Equal(t, <-b.woken, []string{queue})
+	assert.Equal(t, <-a.woken, []int{0})
+	assert.Equal(t, <-b.woken, []int{0})
 }
 
 // R8: of two who wait for the same due time one comes exactly, the other a little later, so that a
@@ -182,14 +182,14 @@ func TestTheEndOfALeaseWakesAnother(t *testing.T) {
 	other := sleep(t, server, queue, 1)
 	victim := open(t, server.URL())
 	enqueue(t, victim, queue, storage.Record{ID: "a"})
-	assert.Equal(t, <-other.woken, []string{queue})
+	assert.Equal(t, <-other.woken, []int{0})
 	assert.Equal(t, len(claim(t, other.store, queue, 1, time.Minute).Records), 1)
 	other.wait(t, queue)
 	redistest.Until(t, "the process waits again", func() bool { return entered(t, server, queue) == 1 })
 
 	enqueue(t, victim, queue, storage.Record{ID: "b"})
 	ready := <-other.woken
-	assert.Equal(t, ready, []string{queue})
+	assert.Equal(t, ready, []int{0})
 	other.wait(t, queue) // returns at once until it claims, and the victim is faster
 	<-other.woken
 	c := claim(t, victim, queue, 1, 500*time.Millisecond)
@@ -220,14 +220,18 @@ func TestIdleQueuesCostNothing(t *testing.T) {
 		assert.NoError(t, err)
 		assert.Equal(t, len(lost), 0)
 	}
+	var scopes []storage.Scope
+	for _, q := range queues {
+		scopes = append(scopes, storage.Scope{Queue: q})
+	}
 	consume := func(ctx context.Context) {
 		for {
-			ready, err := s.Wait(ctx, queues, storage.Forever)
+			ready, err := s.Wait(ctx, scopes, storage.Forever)
 			if err != nil {
 				return
 			}
-			for _, q := range ready {
-				_, _ = s.Claim(ctx, time.Time{}, storage.Claim{Queue: q, Limit: 10, Lease: time.Minute})
+			for _, i := range ready {
+				_, _ = s.Claim(ctx, time.Time{}, storage.Claim{Queue: queues[i], Limit: 10, Lease: time.Minute})
 			}
 		}
 	}

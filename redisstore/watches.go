@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/bidemq/bide/storage"
 )
 
 const (
@@ -21,8 +23,8 @@ const (
 	grace = 50 * time.Millisecond
 )
 
-// watch is what this process knows about one queue that it waits for. It is entered in waiters
-// until the instant until, unless a notice came since.
+// watch is what this process knows about one queue that it waits for, or a part of one. It is entered
+// in waiters until the instant until, unless a notice came since.
 type watch struct {
 	notices  int       // that came so far
 	word     string    // the last one, which a Cluster may bring several times
@@ -40,19 +42,50 @@ type watches struct {
 	rehear  func()             // called when notices were lost, or are heard from here on or no more
 
 	mu     sync.Mutex
-	queues map[string]*watch
+	queues map[string]*watch          // by name: that of the queue, with a number behind it for a part
+	parts  map[string]string          // names by scope
+	count  int                        // parts named so far
 	calls  map[chan struct{}]struct{} // each of capacity one, told of every change
 	up     bool                       // notices are heard
 	whole  bool                       // they are heard at every server, which then knows that they are
 }
 
 func newWatches(channel string) *watches {
-	return &watches{channel: channel, queues: map[string]*watch{}, calls: map[chan struct{}]struct{}{}}
+	return &watches{channel: channel, queues: map[string]*watch{}, parts: map[string]string{}, calls: map[chan struct{}]struct{}{}}
+}
+
+// name returns the name of what a scope asks for. It holds as long as the process.
+func (w *watches) name(s *storage.Scope) string {
+	if s.All() {
+		return s.Queue
+	}
+	scope := s.String()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := w.parts[scope]
+	if name == "" {
+		if len(w.parts) >= maxParts {
+			clear(w.parts) // the names of before stay unused
+		}
+		w.count++
+		name = s.Queue + " " + strconv.Itoa(w.count)
+		w.parts[scope] = name
+	}
+	return name
+}
+
+// maxParts bounds the scopes that are remembered.
+const maxParts = 10_000
+
+// cutPart returns the queue of a name, and whether it is that of a part.
+func cutPart(name string) (queue string, part bool) {
+	queue, _, part = strings.Cut(name, " ")
+	return queue, part
 }
 
 // begun is a claim under way.
 type begun struct {
-	queue   string
+	queue   string // or the name of a part
 	self    string // for the script, "" if this process does not wait for the queue
 	notices int
 }
@@ -66,7 +99,11 @@ func (w *watches) begin(queue string) begun {
 	if !w.up || time.Since(q.used) > 2*pollEvery {
 		return begun{queue: queue}
 	}
-	return begun{queue: queue, self: w.channel + " " + queue, notices: q.notices}
+	self := w.channel + " " + queue
+	if _, part := cutPart(queue); part {
+		self = "*" + self
+	}
+	return begun{queue: queue, self: self, notices: q.notices}
 }
 
 // get returns what is known about a queue.
@@ -189,7 +226,7 @@ func (w *watches) notice(text string) {
 		w.mu.Lock()
 		idle := w.queues[queue] == q && q.ready && q.notices == n
 		w.mu.Unlock()
-		if idle {
+		if _, part := cutPart(queue); idle && !part { // of a part everybody is told
 			w.pass(queue)
 		}
 	})

@@ -1,23 +1,50 @@
 -- configure changes and returns the configuration of a queue.           R15
 --
--- KEYS  1-9  of the queue, see queue.lua
--- ARGV  1    now             "", by the server's clock
---       2    paused          "" leaves it, 1 or 0
---       3    expire in       "" leaves it
---       4    max deliveries  "" leaves it
--- Returns {paused, expire in, max deliveries}. A call that leaves everything creates no queue.
+-- KEYS  1-18  of the queue, see queue.lua
+-- ARGV  1     now       "", by the server's clock
+--       2     edits     0 reads only, and creates no queue
+--       3     paused    1 or 0
+--       4     expire in
+--       5     max deliveries
+--       6     settings  the numbers of settings.lua, packed as there
+--       7     was       what 3 to 6 were as they were read, joined; anything else there is now is
+--                       left alone, "" changes it whatever it is
+-- Returns {outcome, paused, expire in, max deliveries, settings}: outcome is 0, 1 if the configuration
+-- is another than it was, 2 if the order of keys cannot change because there are keys.
 
 ease()
 
-local edits = ARGV[2] .. ARGV[3] .. ARGV[4] ~= ""
-if edits then
-  local was = paused
-  if ARGV[2] ~= "" then paused = tonumber(ARGV[2]) end
-  if ARGV[3] ~= "" then expire_in = tonumber(ARGV[3]) end
-  if ARGV[4] ~= "" then max_deliveries = tonumber(ARGV[4]) end
-  call("HSET", META, "c", pack(CONFIG, paused, expire_in, max_deliveries))
-  if was == 1 and paused == 0 then soonest = now end
+local function current()
+  return { paused, expire_in, max_deliveries, pack_settings(set_to) }
 end
-notify()
-save(edits)
-return { paused, expire_in, max_deliveries }
+
+local function answer(outcome)
+  local c = current()
+  notify()
+  save(outcome == 0 and ARGV[2] ~= "0")
+  return { outcome, c[1], c[2], c[3], c[4] }
+end
+
+if ARGV[2] == "0" then return answer(0) end
+local c = current()
+if ARGV[7] ~= "" and ARGV[7] ~= c[1] .. " " .. c[2] .. " " .. c[3] .. " " .. c[4] then return answer(1) end
+local was, was_paused = set_to, paused
+local new = read_settings(ARGV[6])
+if new.ordered ~= was.ordered and call("HLEN", GROUPS) > 0 then return answer(2) end
+
+set_to, paused, expire_in, max_deliveries = new, tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+call("HSET", META, "c", pack(CONFIG, paused, expire_in, max_deliveries))
+local other = false
+for _, name in ipairs(SETTING_NAMES) do other = other or set_to[name] ~= was[name] end
+if other then
+  call("HSET", META, "k", pack_settings(set_to))
+  use(USE_WHOLE)
+end
+if was.key_limit ~= set_to.key_limit or was.min_batch ~= set_to.min_batch or was.linger ~= set_to.linger
+  or was.key_idle ~= set_to.key_idle then
+  pass = "\1"
+  go_over()
+  soonest = now
+end
+if was_paused == 1 and paused == 0 then soonest = now end
+return answer(0)

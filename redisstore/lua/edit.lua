@@ -1,6 +1,6 @@
 -- edit changes a waiting record in place.                               R10
 --
--- KEYS  1-9  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see queue.lua
 -- ARGV  1    now       instant, "" for the server's clock
 --       2    id        of a record
 --       3    due       "" leaves it, "=" and an instant, or "+" and a duration
@@ -8,16 +8,18 @@
 --       5    body      "" leaves it, else "=" and the body
 --       6    headers   "" leaves them, else "=" and the encoded headers
 --       7    size      of the names and values of those headers
--- Returns {"ok", now, id, record, progress, -1} as it is then, {"leased"}, {"dead"}, {"none"} or
--- {"expired"}.
+-- Returns {"ok", now, id, record, progress, -1} as it is then, {"leased"}, {"dead"}, {"done"},
+-- {"none"}, {"expired"}, or {"ordered"} where priority is refused.
 
 call("ZADD", WAITERS, "XX", 0, "-") -- refused at maxmemory, before anything is changed
 sweep()
 
 local id, due = ARGV[2], ARGV[3]
 local r = find(id)
-if not r then return leave({ newest(id) and "dead" or "none" }) end
+if not r then return leave({ finished_word(id) }) end
 if r.leased then return leave({ "leased" }) end
+
+if groups.ordered() and tonumber(ARGV[4] ~= "" and ARGV[4] or 0) > 0 then return leave({ "ordered" }) end
 
 local first = r.first
 if due ~= "" then

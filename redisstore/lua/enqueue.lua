@@ -1,15 +1,18 @@
 -- enqueue stores records in a queue.                                    R1
 --
--- KEYS  1-9  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, 1-9 if it has no keys, see queue.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2... id       of a record
 --            terms    priority, what to do with a live namesake (0 keep, 1 replace, 2 rerun),
 --                     1 if a delay follows and 0 if a due time, that number, expire in
 --            rest     of the record: expire in, dedup window, max attempts, sizes, payload
--- Returns {now, results}: thirteen bytes a record, outcome, sequence and due time, as EnqueueResult
--- has them. A record that has expired is refused.
+-- Returns {now, results, index, dropped ids, ...}: thirteen bytes a record, outcome, sequence and due
+-- time, as EnqueueResult has them. Of a record that is refused the last says why: 0 it has expired,
+-- 1 the queue is full, 2 its key is full, 3 it has a priority in an ordered queue. The index of a
+-- record that others made room for is from 1, their ids are joined by zero bytes.
 
 local TERMS, RESULT = ">BBBI6I6", ">BI6I6"
+local LATE, PRIORITY = 0, 3
 local REFUSED, STORED, DUPLICATE, REPLACED_ONE, RERAN = 0, 1, 2, 3, 4
 local CHUNK = 2000
 
@@ -42,6 +45,16 @@ end
 
 local last_place, last_score
 
+-- store_in_key stores a record that has a key.
+local function store_in_key(id, blob)
+  call("HSET", RECORDS, id, blob)
+  if uses(USE_WINDOWS) then call("ZREM", WINDOWS, id) end
+  local r = parse(id, blob, false)
+  place(r)
+  groups.join(r)
+  stored_now = stored_now + 1
+end
+
 local function store(id, blob, priority, due, expirein, free)
   local n, m, place = #fields, string.sub(blob, 2, 7) .. id, band(priority) + due
   if place ~= last_place then last_place, last_score = place, number(place) end
@@ -57,7 +70,7 @@ local function store(id, blob, priority, due, expirein, free)
   stored_now = stored_now + 1
 end
 
-local seq = q[SEQ]
+local seq, drops = q[SEQ], {}
 local function enqueue(i, id, terms, rest)
   local priority, onlive, delayed, due, expirein = unpick(TERMS, terms)
   if delayed == 1 then due = now + due end
@@ -65,7 +78,8 @@ local function enqueue(i, id, terms, rest)
     expirein = expire_in
     rest = pack(">I6", expirein) .. string.sub(rest, 7)
   end
-  if expirein > 0 and due + expirein <= now then return pack(RESULT, REFUSED, 0, 0) end
+  if groups and priority > 0 and groups.ordered() then return pack(RESULT, REFUSED, 0, PRIORITY) end
+  if expirein > 0 and due + expirein <= now then return pack(RESULT, REFUSED, 0, LATE) end
 
   local old
   if touched[id] then
@@ -85,6 +99,13 @@ local function enqueue(i, id, terms, rest)
     return pack(RESULT, DUPLICATE, old.seq, old.due)
   end
 
+  local keylen = groups and unpick(">I2", rest, 17) or 0
+  local key, bounded = string.sub(rest, 27, 26 + keylen), groups and groups.bounded()
+  if bounded and not (old and old.leased) then
+    flush()
+    local full = groups.refuses(key, old)
+    if full then return pack(RESULT, REFUSED, 0, full) end
+  end
   seq = seq + 1
   local outcome = STORED
   local blob = pack(">BI6I6I6", priority, seq, due, now) .. rest
@@ -100,7 +121,18 @@ local function enqueue(i, id, terms, rest)
     unplace(old)
     forget(old)
   end
-  store(id, blob, priority, due, expirein, ends[i] or old)
+  if bounded then
+    local dropped = groups.make_room(key)
+    if #dropped > 0 then
+      drops[#drops + 1], drops[#drops + 2] = i, table.concat(dropped, "\0")
+      for _, gone in ipairs(dropped) do touched[gone] = true end
+    end
+  end
+  if keylen > 0 then
+    store_in_key(id, blob)
+  else
+    store(id, blob, priority, due, expirein, ends[i] or old)
+  end
   return pack(RESULT, outcome, seq, due)
 end
 
@@ -114,4 +146,4 @@ set(ENQUEUED, q[ENQUEUED] + stored_now)
 for priority in pairs(used) do use(bit.lshift(1, priority)) end
 notify()
 save(seq > 0)
-return { now, table.concat(results) }
+return { now, table.concat(results), unpack(drops) }

@@ -1,6 +1,6 @@
 -- get returns the record that an id means.
 --
--- KEYS  1-9  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see queue.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2    id       of a record
 -- Returns {now, id, record, progress, instant of death}, and {now} if there is none.
@@ -11,6 +11,5 @@ sweep()
 local id = ARGV[2]
 local r = find(id)
 if r then return leave(row({ now }, r)) end
-local m = newest(id)
-local value = m and call("HGET", RECORDS, "\3" .. m)
-return leave(value and dead_row({ now }, m, value) or { now })
+local m, value = newest(id)
+return leave(value and finished_row({ now }, m, value) or { now })

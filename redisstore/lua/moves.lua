@@ -6,12 +6,13 @@ local ending = math.huge  -- end of the earliest lease after the sweep
 -- place makes a record wait.
 local function place(r)
   local m = member(r)
-  call("ZADD", PLACES, number(band(r.priority) + r.due), m)
-  use(bit.lshift(1, r.priority))
   if r.expirein > 0 then
     call("ZADD", EXPIRIES, number(r.first + r.expirein), m)
     use(USE_EXPIRIES)
   end
+  if r.keylen > 0 then return groups.wait(r, m) end
+  call("ZADD", PLACES, number(band(r.priority) + r.due), m)
+  use(bit.lshift(1, r.priority))
   if r.due < soonest then soonest = r.due end
 end
 
@@ -20,15 +21,17 @@ local function unplace(r)
   local m = member(r)
   if r.leased then
     call("ZREM", LEASES, m)
-    return
+    return r.keylen > 0 and groups.unlease(r)
   end
-  call("ZREM", PLACES, m)
   if r.expirein > 0 then call("ZREM", EXPIRIES, m) end
+  if r.keylen > 0 then return groups.unwait(r, m) end
+  call("ZREM", PLACES, m)
 end
 
 -- forget removes a live record, and its successor unless that was taken before.
 local function forget(r)
   call("HDEL", RECORDS, r.id, "\1" .. r.id, "\2" .. r.id)
+  if r.keylen > 0 then groups.leave(r) end
 end
 
 -- start makes a successor a record of the queue.
@@ -37,7 +40,9 @@ local function start(id, blob)
   call("HSET", RECORDS, id, blob)
   if uses(USE_WINDOWS) then call("ZREM", WINDOWS, id) end
   count(ENQUEUED)
-  place(parse(id, blob, false))
+  local r = parse(id, blob, false)
+  place(r)
+  if r.keylen > 0 then groups.join(r) end
 end
 
 -- finish ends the life of an unplaced record and returns its successor for start.
@@ -47,13 +52,20 @@ local function finish(r)
   return successor
 end
 
-local function die(r, at)
-  local successor = finish(r)
+-- keep stores a record that is finished in one of the structures for those.
+local function keep(key, r, at)
   r.leased, r.successor, r.token, r.till, r.by = false, false, 0, 0, ""
   local m = member(r)
   call("HSET", RECORDS, "\3" .. m, bury_blob(r, at))
-  call("ZADD", DEAD, number(at), m)
+  call("ZADD", key, number(at), m)
   call("ZADD", NAMES, 0, r.id .. "\0" .. string.sub(m, 1, 6))
+  return m
+end
+
+local function die(r, at)
+  local successor = finish(r)
+  if groups then groups.mourn(r, at) end
+  keep(DEAD, r, at)
   count(DIED)
   start(r.id, successor)
 end
@@ -76,11 +88,13 @@ local function again(r, due, reason, ended)
   r.leased, r.token, r.till, r.by, r.due = false, 0, 0, "", due
   call("HSET", RECORDS, "\1" .. r.id, progress_of(r))
   place(r)
+  if r.keylen > 0 then groups.give_back(r, ended) end
 end
 
 local function lapse(r)
   unplace(r)
   count(LAPSED)
+  note(r, r.till, "lease ended")
   again(r, r.till, "lease ended", r.till)
 end
 
@@ -142,6 +156,7 @@ local function sweep()
   end
   local ended = over(WINDOWS, USE_WINDOWS, SWEEP)
   if #ended > 0 then call("ZREMRANGEBYRANK", WINDOWS, 0, #ended - 1) end
+  if groups then groups.sweep() end
 end
 
 -- A script at maxmemory may go on if its first write does not grow anything.

@@ -1,6 +1,6 @@
--- purge removes waiting or dead records and their successors.
+-- purge removes waiting or finished records and their successors.
 --
--- KEYS  1-9   of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see queue.lua
 -- ARGV  1     now      instant, "" for the server's clock
 --       2-10  filter   see select.lua
 -- Returns {count, more, at, seq} as list does.
@@ -14,8 +14,8 @@ local more, last = select(function(m, blob, progress, value)
 end)
 for _, r in ipairs(found) do
   count(PURGED)
-  if state == "dead" then
-    remove_dead(r[1])
+  if state == "dead" or state == "done" then
+    remove_finished(r[1])
   else
     unplace(r)
     forget(r)

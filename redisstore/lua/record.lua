@@ -3,12 +3,14 @@
 --   id            the record that lives under the id, as the producer gave it
 --   "\1" id       its progress: what happened to it since, none if nothing did
 --   "\2" id       its successor, in the form of a record
---   "\3" seq id   a dead record: instant of death, length of its progress, progress, record
+--   "\3" seq id   a finished record: when, length of its progress, progress, record
 --
 -- Body, key and headers are opaque here. Other numbers are big-endian, as are those in members.
 
 local RECORD = ">BI6I6I6I6I6I4I2I4I4"
 local PROGRESS, PROGRESS_SIZE = ">BI6I6I4I4I7I6I2", 36
+local LEASED, FOLLOWED, DEDUPED, DONE_FLAG, HISTORY, KEYED_FLAG, UNTOLD_FLAG = 1, 2, 4, 8, 16, 32, 64
+local ATTEMPT, ATTEMPT_SIZE, MOST_ATTEMPTS, NOTE = ">I4I6I2B", 13, 10, 200
 local BODY = 46 -- where a record's key begins, headers and body follow
 
 -- A place is priority and due time in one number: the bands of the priorities follow one another.
@@ -34,13 +36,43 @@ local function parse(id, blob, progress)
   r.leased, r.successor = flags % 2 == 1, flags % 4 >= 2
   r.by = string.sub(progress, PROGRESS_SIZE + 1, PROGRESS_SIZE + by)
   r.reason = string.sub(progress, PROGRESS_SIZE + by + 1)
+  if bit.band(flags, HISTORY) ~= 0 then
+    local n = unpick(">I2", r.reason)
+    r.reason, r.history = string.sub(r.reason, 3, 2 + n), string.sub(r.reason, 3 + n)
+  end
   return r
 end
 
--- progress is the inverse of what parse reads. The third flag spares an ack the look at the record.
+-- tail is what follows the name of the claimer in the progress.
+local function tail(r)
+  if not r.history then return r.reason end
+  return pack(">I2", #r.reason) .. r.reason .. r.history
+end
+
+-- progress_of is the inverse of what parse reads. Some flags spare an ack the look at the record.
 local function progress_of(r)
-  local flags = (r.leased and 1 or 0) + (r.successor and 2 or 0) + (r.dedup > 0 and 4 or 0)
-  return pack(PROGRESS, flags, r.seq, r.due, r.attempts, r.deliveries, r.token, r.till, #r.by) .. r.by .. r.reason
+  local flags = (r.leased and LEASED or 0) + (r.successor and FOLLOWED or 0) + (r.dedup > 0 and DEDUPED or 0)
+    + (r.history and HISTORY or 0) + (r.keylen > 0 and KEYED_FLAG or 0)
+    + (r.done and DONE_FLAG or 0) + (r.untold and UNTOLD_FLAG or 0)
+  return pack(PROGRESS, flags, r.seq, r.due, r.attempts, r.deliveries, r.token, r.till, #r.by) .. r.by .. tail(r)
+end
+
+-- note keeps an attempt that failed: its delivery, its end, who had it, the reason. A history is a
+-- byte with the number of attempts, and those, oldest first.
+local function note(r, ended, reason)
+  if #reason > NOTE then
+    local n = NOTE -- not inside of a character
+    while n > 0 and bit.band(string.byte(reason, n + 1), 192) == 128 do n = n - 1 end
+    reason = string.sub(reason, 1, n)
+  end
+  local history = r.history or "\0"
+  local n, from = string.byte(history), 2
+  if n == MOST_ATTEMPTS then
+    local _, _, by, said = unpick(ATTEMPT, history, from)
+    n, from = n - 1, from + ATTEMPT_SIZE + by + said
+  end
+  r.history = string.char(n + 1) .. string.sub(history, from)
+    .. pack(ATTEMPT, r.deliveries, ended, #r.by, #reason) .. r.by .. reason
 end
 
 local function bury_blob(r, finished)

@@ -1,6 +1,6 @@
 -- redrive makes dead records ready again, last in arrival.
 --
--- KEYS  1-9   of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see queue.lua
 -- ARGV  1     now      instant, "" for the server's clock
 --       2-10  filter   see select.lua; with an id, the newest dead record of it
 -- Returns {count, skipped, more, at, seq} as list does, or "live" or "none" for an id that cannot be.
@@ -9,26 +9,32 @@ ease()
 sweep()
 
 local function redrive(m, blob, progress)
-  remove_dead(m)
+  remove_finished(m)
   count(REDRIVEN)
   set(SEQ, q[SEQ] + 1)
   local r = parse(string.sub(m, 7), blob, progress)
-  r.seq, r.first, r.due, r.attempts, r.deliveries = q[SEQ], now, now, 0, 0
+  r.seq, r.first, r.due, r.attempts, r.deliveries, r.untold = q[SEQ], now, now, 0, 0, false
   r.blob = pack(">BI6I6", r.priority, r.seq, r.first) .. string.sub(blob, 14)
   call("HSET", RECORDS, r.id, r.blob)
-  if r.reason ~= "" then call("HSET", RECORDS, "\1" .. r.id, progress_of(r)) end
+  if r.reason ~= "" or r.history then call("HSET", RECORDS, "\1" .. r.id, progress_of(r)) end
   if uses(USE_WINDOWS) then call("ZREM", WINDOWS, r.id) end
   place(r)
+  if r.keylen > 0 then groups.join(r) end
 end
 
 if only_id ~= "" then
   if find(only_id) then return leave("live") end
-  local m = newest(only_id)
-  local value = m and call("HGET", RECORDS, "\3" .. m)
-  if not value then return leave("none") end
-  local finished, progress, blob = exhume(value)
-  redrive(m, blob, progress)
-  return leave({ 1, 0, 0, finished, sequence(m) })
+  local names = call("ZREVRANGEBYLEX", NAMES, "(" .. only_id .. "\1", "[" .. only_id .. "\0", "LIMIT", 0, 5000)
+  for _, name in ipairs(names) do
+    local m = string.sub(name, #only_id + 2) .. only_id
+    local value = call("ZSCORE", DEAD, m) and call("HGET", RECORDS, "\3" .. m)
+    if value then
+      local finished, progress, blob = exhume(value)
+      redrive(m, blob, progress)
+      return leave({ 1, 0, 0, finished, sequence(m) })
+    end
+  end
+  return leave("none")
 end
 
 local found, done, skipped = {}, 0, 0

@@ -1,10 +1,9 @@
 -- repair compares the structures of a queue with its records, a step at a time.     R14
 --
--- KEYS  1-9  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see queue.lua
 -- ARGV  1    now     instant, "" for the server's clock
 --       2    dry     1 to change nothing, else 0
---       3    phase   what the step looks at: records, places, leases, expiries, windows, dead, names,
---                    numbers
+--       3    phase   what the step looks at: records, keys, numbers, or one of the other structures
 --       4    cursor  of the step before in that phase, "0" begins
 --       5    limit   entries to look at, about
 -- Returns {checked, cursor, what, count, ...}: cursor is "0" when the phase is over, what a kind of
@@ -34,6 +33,45 @@ local function number_at_least(field, n)
   if n > q[field] and broken("wrong number") then set(field, n) end
 end
 
+-- check_group compares what is known about a key with its members.
+local function check_group(g)
+  local waiting = call("ZLEXCOUNT", MEMBERS, "[" .. g.key .. "\0W", "(" .. g.key .. "\0X")
+  local leased = call("ZLEXCOUNT", MEMBERS, "[" .. g.key .. "\0X", "(" .. g.key .. "\0Y")
+  if not g.served then
+    g.served, g.number, g.joined = now, q[SEQ], now
+    g.waiting, g.leased = waiting, leased
+  end
+  local right = g.waiting == waiting and g.leased == leased and waiting + leased > 0
+  if right then
+    local since, priority, due = place_turn(g)
+    local stands = pack(">I7", g.number) .. g.key
+    right = g.stored and score(SIZES, g.key) == -waiting and score(HEADS, g.key) == due
+      and score(TURNS, stands) == (since and band(priority) + since)
+      and score(IDLE, g.key) == (set_to.key_idle > 0 and due and g.joined or nil)
+    if since and not uses(bit.lshift(USE_TURNS, priority)) then right = false end
+  end
+  if not right and broken("wrong state of a key") then
+    g.waiting, g.leased, g.changed = waiting, leased, true
+  end
+end
+
+local function check_in_key(r, m)
+  local g = group_of(r)
+  local kind = r.leased and "X" or "W"
+  local known = in_key(g, r, kind)
+  if not r.leased and score(KEYED, m) ~= band(r.priority) + r.due and broken("record without place") then
+    call("ZADD", KEYED, number(band(r.priority) + r.due), m)
+  end
+  if not score(MEMBERS, known) and broken("record missing in its key") then
+    call("ZADD", MEMBERS, 0, known)
+    call("ZREM", MEMBERS, in_key(g, r, r.leased and "W" or "X"))
+  end
+  if not g.checked then
+    g.checked = true
+    check_group(g)
+  end
+end
+
 local function check_live(id, blob)
   local r = parse(id, blob, call("HGET", RECORDS, "\1" .. id))
   local m = member(r)
@@ -42,11 +80,14 @@ local function check_live(id, blob)
     number_at_least(TOKEN, r.token)
     wants(LEASES, m, r.till, USE_LEASES, "lease without place")
   else
-    wants(PLACES, m, band(r.priority) + r.due, bit.lshift(1, r.priority), "record without place")
+    if r.keylen == 0 then
+      wants(PLACES, m, band(r.priority) + r.due, bit.lshift(1, r.priority), "record without place")
+    end
     if r.expirein > 0 then
       wants(EXPIRIES, m, r.first + r.expirein, USE_EXPIRIES, "record without expiry")
     end
   end
+  if r.keylen > 0 then check_in_key(r, m) end
   if r.successor and call("HEXISTS", RECORDS, "\2" .. id) == 0 and broken("successor missing") then
     r.successor = false
     call("HSET", RECORDS, "\1" .. id, progress_of(r))
@@ -66,14 +107,21 @@ local function check_successor(id, blob)
   end
 end
 
-local function check_dead(m, value)
-  local finished = exhume(value)
+local function check_finished(m, value)
+  local finished, progress = exhume(value)
+  local flags = string.byte(progress)
+  local key = bit.band(flags, DONE_FLAG) ~= 0 and DONE or DEAD
   local name = string.sub(m, 7) .. "\0" .. string.sub(m, 1, 6)
   number_at_least(SEQ, (unpick(">I6", m)))
-  if score(DEAD, m) ~= finished and broken("dead record without place") then
-    call("ZADD", DEAD, number(finished), m)
+  if score(key, m) ~= finished and broken("finished record without place") then
+    call("ZADD", key, number(finished), m)
+    use(USE_WHOLE)
   end
-  if not score(NAMES, name) and broken("dead record without name") then call("ZADD", NAMES, 0, name) end
+  if bit.band(flags, UNTOLD_FLAG) ~= 0 and not score(UNTOLD, m) and broken("untold record without place") then
+    call("ZADD", UNTOLD, number(finished), m)
+    use(USE_WHOLE)
+  end
+  if not score(NAMES, name) and broken("finished record without name") then call("ZADD", NAMES, 0, name) end
 end
 
 local function check_record(field, value)
@@ -85,7 +133,7 @@ local function check_record(field, value)
   elseif kind == "\2" then
     check_successor(id, value)
   elseif kind == "\3" then
-    check_dead(id, value)
+    check_finished(id, value)
   else
     check_live(field, value)
   end
@@ -95,8 +143,31 @@ end
 local rights = {
   places = function(m, at)
     local r = load(string.sub(m, 7))
-    return r and member(r) == m and not r.leased and band(r.priority) + r.due == at
+    return r and member(r) == m and not r.leased and r.keylen == 0 and band(r.priority) + r.due == at
   end,
+  keyed = function(m, at)
+    local r = load(string.sub(m, 7))
+    return r and member(r) == m and not r.leased and r.keylen > 0 and band(r.priority) + r.due == at
+  end,
+  members = function(m)
+    local g = group((string.match(m, "^(%Z*)")))
+    local _, _, _, id = open_member(g, m)
+    local r = load(id)
+    local right = r and r.keylen > 0 and group_of(r) == g and in_key(g, r, r.leased and "X" or "W") == m
+    if not right then g.recount = true end
+    return right
+  end,
+  turns = function(m, at)
+    local g = group(string.sub(m, 8))
+    local since, priority = nil, nil
+    if g.served and g.stands == m then since, priority = place_turn(g) end
+    return since and band(priority) + since == at
+  end,
+  heads = function(m) return group(m).waiting > 0 end,
+  sizes = function(m) return group(m).served ~= nil end,
+  idle = function(m) return set_to.key_idle > 0 and group(m).waiting > 0 end,
+  done = function(m) return call("HEXISTS", RECORDS, "\3" .. m) == 1 and not score(DEAD, m) end,
+  untold = function(m) return score(DEAD, m) ~= nil end,
   leases = function(m, at)
     local r = load(string.sub(m, 7))
     return r and member(r) == m and r.leased and r.till == at
@@ -111,14 +182,42 @@ local rights = {
     return call("HEXISTS", RECORDS, "\3" .. string.sub(m, -6) .. string.sub(m, 1, -8)) == 1
   end,
 }
-local keys = { places = PLACES, leases = LEASES, expiries = EXPIRIES, windows = WINDOWS, dead = DEAD, names = NAMES }
-local words = {
-  places = "place without record", leases = "lease without record", expiries = "expiry without record",
-  windows = "window of a live id", dead = "place without dead record", names = "name without dead record",
+local keys = {
+  places = PLACES, leases = LEASES, expiries = EXPIRIES, windows = WINDOWS, dead = DEAD, names = NAMES, keyed = KEYED,
+  members = MEMBERS, turns = TURNS, heads = HEADS, sizes = SIZES, idle = IDLE, done = DONE, untold = UNTOLD,
 }
+local words = {
+  keyed = "place without record", members = "record in the wrong key", turns = "turn without key", heads = "head without key",
+  sizes = "size without key", idle = "idle key without waiting records", done = "place without done record",
+  untold = "untold record without dead one",
+  places = "place without record", leases = "lease without record", expiries = "expiry without record",
+  windows = "window of a live id", dead = "place without dead record", names = "name without finished record",
+}
+
+-- check_bytes compares the bytes of done records with what is counted; of many it looks at some, and
+-- is content if the count is about right.
+local function check_bytes()
+  local n, sum = call("ZCARD", DONE), 0
+  local looked = call("ZRANGE", DONE, 0, limit - 1)
+  for _, m in ipairs(looked) do
+    local value = call("HGET", RECORDS, "\3" .. m)
+    if value then
+      local _, progress, blob = exhume(value)
+      sum = sum + payload_size(parse(string.sub(m, 7), blob, progress))
+    end
+  end
+  local is = numbers.done_bytes
+  if n > #looked then
+    sum = math.floor(sum / #looked * n)
+    if is * 2 >= sum and is <= sum * 2 then return end
+  end
+  if is ~= sum and broken("wrong count of bytes") then tally("done_bytes", sum - is) end
+end
 
 ease()
 sweep()
+groups.flush()
+if pass ~= "" then dry = true end -- the keys are being gone over: what looks wrong may not be
 
 if phase == "records" then
   local page = call("HSCAN", RECORDS, cursor, "COUNT", limit)
@@ -127,10 +226,19 @@ if phase == "records" then
     checked = checked + 1
     check_record(page[2][i], page[2][i + 1])
   end
+elseif phase == "keys" then
+  local page = call("HSCAN", GROUPS, cursor, "COUNT", limit)
+  cursor = page[1]
+  for i = 1, #page[2], 2 do
+    checked = checked + 1
+    check_group(group(page[2][i]))
+  end
 elseif phase == "numbers" then
-  local total = call("ZCARD", PLACES) + call("ZCARD", LEASES) + call("ZCARD", DEAD)
-  local off = total - (q[ENQUEUED] - q[REPLACED] - q[ACKED] - q[EXPIRED] - q[CANCELED] - q[PURGED])
+  local total = call("ZCARD", PLACES) + call("ZCARD", KEYED) + call("ZCARD", LEASES) + call("ZCARD", DEAD) + call("ZCARD", DONE)
+  local off = total - (q[ENQUEUED] - q[REPLACED] - q[ACKED] - q[EXPIRED] - q[CANCELED] - q[PURGED]
+    - numbers.dropped + numbers.retained - numbers.trimmed)
   checked, cursor = 1, "0"
+  check_bytes()
   if off ~= 0 and broken("wrong count") then
     local field = off > 0 and ENQUEUED or PURGED -- no counter falls
     set(field, q[field] + math.abs(off))
@@ -143,6 +251,9 @@ else
     checked = checked + 1
     local m = page[2][i]
     if not right(m, tonumber(page[2][i + 1])) and broken(words[phase]) then call("ZREM", key, m) end
+  end
+  for _, g in ipairs(list) do
+    if g.recount and not dry then check_group(g) end
   end
 end
 

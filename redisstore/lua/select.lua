@@ -1,6 +1,6 @@
 -- select.lua finds the records of one state that a filter selects, in its order.
 --
--- ARGV  2    state   "delayed", "ready", "leased" or "dead"
+-- ARGV  2    state   "delayed", "ready", "leased", "dead", "done", or "untold" of the dead
 --       3    id      "" is any
 --       4    key     "" is any
 --       5    from    instant, "" is no bound
@@ -55,11 +55,43 @@ local function gather(entries, key, base, most)
   end
 end
 
+local finished = ({ dead = DEAD, done = DONE, untold = UNTOLD })[state]
+
 local function gather_state(entries, most)
   if state == "leased" then return gather(entries, LEASES, 0, most) end
-  if state == "dead" then return gather(entries, DEAD, 0, most) end
+  if finished then return gather(entries, finished, 0, most) end
+  local keyed = call("ZCARD", KEYED) > 0
   for priority = 0, 9 do
-    if uses(bit.lshift(1, priority)) then gather(entries, PLACES, band(priority), most) end
+    if only_key == "" and uses(bit.lshift(1, priority)) then gather(entries, PLACES, band(priority), most) end
+    if keyed then gather(entries, KEYED, band(priority), most) end
+  end
+end
+
+-- gather_key adds the first entries of waiting records of a key. Without an order of its own a key
+-- has them in the order of their positions.
+local function gather_key(entries, most)
+  local g = group(only_key)
+  local prefix = only_key .. "\0W"
+  local low, high = "[" .. prefix .. pack(">I6", from), "(" .. prefix .. pack(">I6", math.max(0, to))
+  if after_at and after_at >= 0 then
+    local at = prefix .. pack(">I6I6", math.min(after_at, BAND - 1), after_seq)
+    if desc then
+      if at < string.sub(high, 2) then high = "(" .. at end
+    elseif at .. "\255" > string.sub(low, 2) then
+      low = "(" .. at .. "\255"
+    end
+  elseif after_at and desc then
+    return
+  end
+  local list
+  if desc then
+    list = call("ZREVRANGEBYLEX", MEMBERS, high, low, "LIMIT", 0, most)
+  else
+    list = call("ZRANGEBYLEX", MEMBERS, low, high, "LIMIT", 0, most)
+  end
+  for _, m in ipairs(list) do
+    local at, seq, _, id = open_member(g, m)
+    entries[#entries + 1] = { at, seq, pack(">I6", seq) .. id }
   end
 end
 
@@ -70,11 +102,11 @@ local function gather_id(entries)
       entries[#entries + 1] = { at, sequence(m), m }
     end
   end
-  if state == "dead" then
+  if finished then
     local names = call("ZRANGEBYLEX", NAMES, "[" .. only_id .. "\0", "(" .. only_id .. "\1", "LIMIT", 0, 5000)
     for _, name in ipairs(names) do
       local m = string.sub(name, #only_id + 2) .. only_id
-      add(tonumber(call("ZSCORE", DEAD, m) or -1), m)
+      add(tonumber(call("ZSCORE", finished, m) or -1), m)
     end
     return
   end
@@ -82,9 +114,9 @@ local function gather_id(entries)
   if r and (r.leased or false) == (state == "leased") then add(r.leased and r.till or r.due, member(r)) end
 end
 
--- read returns record and progress of a member, or the value of a dead one.
+-- read returns record and progress of a member, or the value of a finished one.
 local function read(m)
-  if state == "dead" then
+  if finished then
     local value = call("HGET", RECORDS, "\3" .. m)
     if not value then return end
     local _, progress, blob = exhume(value)
@@ -95,11 +127,17 @@ local function read(m)
   if v[1] then return v[1], v[2] end
 end
 
--- select calls use(member, record, progress, dead value) for each record that matches and returns
+-- select calls use(member, record, progress, value of a finished one) for each record that matches and returns
 -- whether there are more, and the position of the last one looked at: -1, 0 if there was none.
 local function select(use)
   local entries, look = {}, only_key ~= "" and math.max(LOOK, limit) or limit
-  if only_id ~= "" then gather_id(entries) else gather_state(entries, look + 1) end
+  if only_id ~= "" then
+    gather_id(entries)
+  elseif only_key ~= "" and (state == "delayed" or state == "ready") and not groups.ordered() then
+    gather_key(entries, look + 1)
+  else
+    gather_state(entries, look + 1)
+  end
   table.sort(entries, function(a, b)
     if desc then a, b = b, a end
     return a[1] < b[1] or a[1] == b[1] and a[2] < b[2]

@@ -1,6 +1,6 @@
 -- settle ends leases of one queue, in order.                            R5 R7
 --
--- KEYS  1-9  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see queue.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2... id       of a record
 --            verdict  1 ack, 2 retry, 3 release, 4 bury, 5 expire; the token; the delay; the reason
@@ -23,6 +23,7 @@ end
 
 -- Plain acks leave together.
 local fields, members, touched = {}, {}, {}
+local ordered = groups and groups.ordered()
 
 local function flush()
   if #members == 0 then return end
@@ -33,7 +34,7 @@ local function flush()
 end
 
 local function settle(id, progress, verdict, token, delay, reason)
-  if touched[id] then
+  if touched[id] or ordered then -- one that waits again takes others along
     flush()
     progress = call("HGET", RECORDS, "\1" .. id)
   end
@@ -42,7 +43,7 @@ local function settle(id, progress, verdict, token, delay, reason)
   local flags, _, _, _, _, holds, till = unpick(PROGRESS, progress)
   if flags % 2 == 0 or holds ~= token or till <= now then return "\0" end
 
-  if verdict == ACK and flags == 1 then
+  if verdict == ACK and (flags == LEASED or flags == LEASED + HISTORY) and not (groups and groups.retains) then
     local n = #fields
     members[n / 2 + 1] = string.sub(progress, 2, 7) .. id
     fields[n + 1], fields[n + 2] = id, "\1" .. id
@@ -54,6 +55,7 @@ local function settle(id, progress, verdict, token, delay, reason)
   if verdict == ACK then
     count(ACKED)
     local successor = finish(r)
+    if groups and groups.retains then groups.retain(r) end
     if r.dedup > 0 then
       call("ZADD", WINDOWS, number(now + r.dedup), id)
       use(USE_WINDOWS)
@@ -61,6 +63,7 @@ local function settle(id, progress, verdict, token, delay, reason)
     start(id, successor)
   elseif verdict == RETRY then
     count(RETRIED)
+    note(r, now, reason)
     again(r, now + delay, reason, now)
   elseif verdict == RELEASE then
     count(RELEASED)
@@ -68,6 +71,7 @@ local function settle(id, progress, verdict, token, delay, reason)
     again(r, delay > 0 and now + delay or r.due, reason, now)
   elseif verdict == BURY then
     if reason ~= "" then r.reason = reason end
+    note(r, now, reason)
     die(r, now)
   else
     count(EXPIRED)

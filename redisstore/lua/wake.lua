@@ -1,6 +1,9 @@
 -- wake.lua tells processes that wait. A member of waiters is "channel queue", its score the instant
 -- by the server's clock when that process comes by itself.                R8
 --
+-- A process that asks for a part of the queue is "*channel queue n", and PARTS is added to its score:
+-- all of those are told of whatever becomes claimable, beside the one that asks for everything.
+--
 -- Who is told of something ready leaves waiters: it claims, and enters again if it finds no more.
 -- Who is told of something later stays, and comes then. Nobody hears a process that has died:
 -- PUBLISH says so, and the next one is told.
@@ -8,16 +11,21 @@
 local BACKUP = 1000      -- how much later than the first a second process may come before it is told too
 local FORGOTTEN = 300000 -- after so long without anybody new, nobody waits for a queue that is none
 
+local PARTS = 4503599627370496 -- 2^52
+
 local function tell(m, word)
-  local channel, queue = string.match(m, "^(%S+) (%S+)$")
+  local channel, queue = string.match(m, "^%*?(%S+) (.+)$")
   return call("PUBLISH", channel, word .. " " .. queue) > 0
 end
 
 -- wake sends one process to claim: the one that would sleep longest.
 local function wake()
   for _ = 1, SWEEP do
-    local m = call("ZREVRANGE", WAITERS, 0, 0)[1]
-    if not m then return unuse(USE_WAITERS) end
+    local m = call("ZREVRANGEBYSCORE", WAITERS, "(" .. number(PARTS), "-inf", "LIMIT", 0, 1)[1]
+    if not m then
+      if call("ZCARD", WAITERS) == 0 then unuse(USE_WAITERS) end
+      return
+    end
     call("ZREM", WAITERS, m)
     if tell(m, "ready " .. number(q[WAKEUPS]) .. "." .. number(server)) then return count(WAKEUPS) end
   end
@@ -29,7 +37,7 @@ local function slack() return 20 + server % 80 end
 -- others returns the two who come first, except one process that the script knows about.
 local function others(self)
   local found = {}
-  local list = call("ZRANGE", WAITERS, number(server - 20), "+inf", "BYSCORE", "LIMIT", 0, 3, "WITHSCORES")
+  local list = call("ZRANGE", WAITERS, number(server - 20), "(" .. number(PARTS), "BYSCORE", "LIMIT", 0, 3, "WITHSCORES")
   for i = 1, #list, 2 do
     if list[i] ~= self then found[#found + 1] = { list[i], tonumber(list[i + 1]) } end
   end
@@ -63,10 +71,42 @@ local function heed(wait, quietly)
   end
 end
 
+-- wake_parts tells all who ask for a part of the queue of what will be claimable in a while.
+local function wake_parts(wait)
+  local list = call("ZRANGE", WAITERS, number(PARTS), "+inf", "BYSCORE", "LIMIT", 0, SWEEP, "WITHSCORES")
+  if #list == 0 then unuse(USE_PARTS) end
+  for i = 1, #list, 2 do
+    local at = server + math.max(0, wait)
+    if wait <= 0 then
+      call("ZREM", WAITERS, list[i])
+      if tell(list[i], "ready " .. number(q[WAKEUPS]) .. "." .. number(server)) then count(WAKEUPS) end
+    elseif tonumber(list[i + 1]) - PARTS > at then
+      if tell(list[i], "later " .. number(wait)) then
+        call("ZADD", WAITERS, number(PARTS + at), list[i])
+      else
+        call("ZREM", WAITERS, list[i])
+      end
+    end
+  end
+end
+
 -- notify tells whom it concerns of what the script made claimable.
 local function notify()
+  if groups then groups.flush() end
   if soonest == math.huge or paused == 1 or not uses(USE_WAITERS) then return end
+  if uses(USE_PARTS) then wake_parts(soonest - now) end
   if soonest <= now then wake() else heed(soonest - now) end
+end
+
+-- enlist_part is enlist for a process that asks for a part of the queue.
+local function enlist_part(self, wait, poll)
+  server = server or clock()
+  wait = math.min(wait, poll)
+  call("ZREMRANGEBYSCORE", WAITERS, number(PARTS), number(PARTS + server - 1000))
+  call("ZADD", WAITERS, number(PARTS + server + wait), self)
+  if not known then call("PEXPIRE", WAITERS, FORGOTTEN) end
+  use(USE_WAITERS + USE_PARTS)
+  return wait
 end
 
 -- enlist registers the process that runs the script, which will come in a while at the latest, and

@@ -1,7 +1,7 @@
 -- watch enters a process that waits without having claimed, or passes on a notice that a process
 -- got and does not follow.                                              R8
 --
--- KEYS  1-9  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see queue.lua
 -- ARGV  1    now      "", waiting is by the server's clock
 --       2    self     "channel queue" of the process, "" to pass on
 --       3    poll     longest duration that it waits
@@ -18,6 +18,16 @@ if paused == 0 then
     if uses(bit.lshift(1, priority)) then
       local base = band(priority)
       local first = call("ZRANGE", PLACES, number(base), number(base + BAND - 1), "BYSCORE", "LIMIT", 0, 1, "WITHSCORES")
+      if first[1] then wait = math.min(wait, math.max(0, tonumber(first[2]) - base - now)) end
+    end
+  end
+end
+if paused == 0 and groups then
+  groups.flush()
+  for priority = 0, 9 do
+    if uses(bit.lshift(USE_TURNS, priority)) then
+      local base = band(priority)
+      local first = call("ZRANGE", TURNS, number(base), number(base + BAND - 1), "BYSCORE", "LIMIT", 0, 1, "WITHSCORES")
       if first[1] then wait = math.min(wait, math.max(0, tonumber(first[2]) - base - now)) end
     end
   end

@@ -200,6 +200,8 @@ func r03KeyLimit(t *testing.T, h *harness) {
 	first := h.claim(10, time.Minute)
 	assert.Equal(t, ids(first.Records), []string{"a0", "b0", "a1"})
 	h.claimNone()
+	assert.True(t, h.extend(first.Records[0], time.Hour))
+	h.claimNone()
 	h.must(h.settle(first.Records[0], storage.Ack, 0, ""))
 	assert.Equal(t, ids(h.claimAs(storage.Claim{Limit: 10, Group: true}).Records), []string{"a2"})
 	h.must(h.settle(first.Records[2], storage.Bury, 0, ""))

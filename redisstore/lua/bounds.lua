@@ -1,0 +1,145 @@
+-- bounds.lua keeps a queue within its bounds: waiting records, idle keys, finished records.   R12 R13 R19
+
+local payload_size, remove_finished
+do -- what is local here is not counted: a script may have 200 locals
+  local function crowd() return call("ZCARD", PLACES) + call("ZCARD", KEYED) end
+
+  -- oldest returns the waiting record that has to make room first.
+  local function oldest()
+    for priority = 0, 9 do
+      local base, found, at, seq = band(priority), nil, nil, nil
+      for _, key in ipairs({ PLACES, KEYED }) do
+        local head = call("ZRANGE", key, number(base), number(base + BAND - 1), "BYSCORE", "LIMIT", 0, 1, "WITHSCORES")
+        if head[1] then
+          local due, order = tonumber(head[2]), unpick(">I6", head[1])
+          if not found or due < at or due == at and order < seq then found, at, seq = head[1], due, order end
+        end
+      end
+      if found then return load(string.sub(found, 7)), found end
+    end
+  end
+
+  -- refuses says whether there is no room for a record, 1 in the queue and 2 in its key. What it
+  -- replaces is as good as gone.
+  function groups.refuses(key, old)
+    if set_to.overflow == 1 then return end
+    local in_all = crowd()
+    if old then in_all = in_all - 1 end
+    if set_to.max_per_key > 0 and key ~= "" then
+      local in_one = group(key).waiting
+      if old and old.keylen > 0 and group_of(old).key == key then in_one = in_one - 1 end
+      if in_one >= set_to.max_per_key then return 2 end
+    end
+    if set_to.max_len > 0 and in_all >= set_to.max_len then return 1 end
+  end
+
+  function groups.bounded() return set_to.max_len > 0 or set_to.max_per_key > 0 end
+
+  -- make_room drops the oldest waiting records, so that one more fits, and returns their ids.
+  function groups.make_room(key)
+    local dropped = {}
+    if set_to.overflow == 0 then return dropped end
+    while #dropped < SWEEP do
+      local r, m
+      if set_to.max_per_key > 0 and key ~= "" and group(key).waiting >= set_to.max_per_key then
+        local g = group(key)
+        local _, _, _, id = open_member(g, first_in_key(g, 0))
+        r = load(id)
+      elseif set_to.max_len > 0 and crowd() >= set_to.max_len then
+        r, m = oldest()
+      else
+        break
+      end
+      if r then
+        unplace(r)
+        forget(r)
+        tally("dropped", 1)
+        dropped[#dropped + 1] = r.id
+      else
+        call("ZREM", PLACES, m or "") -- a place without its record is damage, and goes
+        call("ZREM", KEYED, m or "")
+        break
+      end
+    end
+    return dropped
+  end
+
+  function payload_size(r) return #r.blob - BODY + 1 - r.keylen - r.headlen + r.headsize end
+
+  -- retain keeps an acknowledged record.
+  function groups.retain(r)
+    r.done = true
+    keep(DONE, r, now)
+    tally("retained", 1)
+    tally("done_bytes", payload_size(r))
+  end
+
+  -- mourn marks a record that is about to be dead as untold.
+  function groups.mourn(r, at)
+    if set_to.tell_dead == 0 then return end
+    r.untold = true
+    call("ZADD", UNTOLD, number(at), member(r))
+  end
+
+  -- remove_finished takes a dead or done record out of the queue.
+  function remove_finished(m)
+    local value = call("HGET", RECORDS, "\3" .. m)
+    if call("ZREM", DONE, m) == 1 then
+      if value then
+        local _, progress, blob = exhume(value)
+        tally("done_bytes", -payload_size(parse(string.sub(m, 7), blob, progress)))
+      end
+    else
+      call("ZREM", DEAD, m)
+      call("ZREM", UNTOLD, m)
+    end
+    call("ZREM", NAMES, string.sub(m, 7) .. "\0" .. string.sub(m, 1, 6))
+    call("HDEL", RECORDS, "\3" .. m)
+  end
+
+  local function trim(key, may_stay)
+    for _ = 1, SWEEP do
+      local head = call("ZRANGE", key, 0, 0, "WITHSCORES")
+      if not head[1] or may_stay(tonumber(head[2])) then return end
+      remove_finished(head[1])
+      tally("trimmed", 1)
+    end
+  end
+
+  local function expire_idle()
+    local left = SWEEP
+    while left > 0 do
+      local key = call("ZRANGE", IDLE, "-inf", number(now - set_to.key_idle), "BYSCORE", "LIMIT", 0, 1)[1]
+      if not key then return end
+      local g = group(key)
+      while left > 0 and g.waiting > 0 do
+        local m = first_in_key(g, 0)
+        local r = m and load((select(4, open_member(g, m))))
+        if not r then break end
+        expire(r)
+        left = left - 1
+      end
+      if left > 0 then call("ZREM", IDLE, key) end
+      groups.flush()
+    end
+  end
+
+  function groups.sweep()
+    if stepped then pass = "\1" end
+    if pass ~= "" then go_over() end
+    groups.flush()
+    if set_to.key_idle > 0 then expire_idle() end
+    trim(DONE, function(at)
+      return retains()
+        and (set_to.retain_for == 0 or at + set_to.retain_for > now)
+        and (set_to.retain_count == 0 or call("ZCARD", DONE) <= set_to.retain_count)
+        and (set_to.retain_bytes == 0 or numbers.done_bytes <= set_to.retain_bytes)
+    end)
+    if set_to.dead_for + set_to.dead_count > 0 then
+      trim(DEAD, function(at)
+        return (set_to.dead_for == 0 or at + set_to.dead_for > now)
+          and (set_to.dead_count == 0 or call("ZCARD", DEAD) <= set_to.dead_count)
+      end)
+    end
+  end
+end

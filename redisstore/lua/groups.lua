@@ -1,0 +1,177 @@
+-- groups.lua knows the keys of a queue: who waits in them and whose turn it is.       R3 R11 R18
+--
+-- A member of members is key "\0W" or "\0X", instant, sequence, priority and id: W waits and X is
+-- leased; the instant is that of the key's order. A key in turns stands there as the number of its
+-- turn in seven bytes and itself. Control characters are in no key.
+
+local GROUP = ">I6I7I6I6I4" -- served, number, joined, waiting, leased
+local seen, list = {}, {}
+
+-- group returns what is known about a key; served is nil if nothing is.
+local function group(key)
+  local g = seen[key]
+  if g then return g end
+  g = { key = key, waiting = 0, leased = 0 }
+  local stored = call("HGET", GROUPS, key)
+  if stored then
+    g.served, g.number, g.joined, g.waiting, g.leased = unpick(GROUP, stored)
+    g.stands, g.stored = pack(">I7", g.number) .. key, true
+  end
+  seen[key] = g
+  list[#list + 1] = g
+  return g
+end
+
+local function group_of(r)
+  return group(string.sub(r.blob, BODY, BODY + r.keylen - 1))
+end
+
+local function in_key(g, r, kind)
+  local at = set_to.ordered == 1 and r.first or r.due
+  return g.key .. "\0" .. kind .. pack(">I6I6B", at, r.seq, r.priority) .. r.id
+end
+
+local function first_in_key(g, skip)
+  return call("ZRANGE", MEMBERS, "[" .. g.key .. "\0W", "(" .. g.key .. "\0X", "BYLEX", "LIMIT", skip, 1)[1]
+end
+
+-- open_member returns instant, sequence, priority and id of a member.
+local function open_member(g, m)
+  local at, seq, priority = unpick(">I6I6B", m, #g.key + 3)
+  return at, seq, priority, string.sub(m, #g.key + 16)
+end
+
+function groups.ordered() return set_to.ordered == 1 end
+
+function groups.wait(r, m)
+  local g = group_of(r)
+  if not g.served then g.served, g.number, g.joined = now, r.seq, now end
+  call("ZADD", KEYED, number(band(r.priority) + r.due), m)
+  call("ZADD", MEMBERS, 0, in_key(g, r, "W"))
+  g.waiting, g.changed = g.waiting + 1, true
+end
+
+function groups.unwait(r, m)
+  local g = group_of(r)
+  call("ZREM", KEYED, m)
+  call("ZREM", MEMBERS, in_key(g, r, "W"))
+  g.waiting, g.changed = g.waiting - 1, true
+end
+
+function groups.unlease(r)
+  local g = group_of(r)
+  call("ZREM", MEMBERS, in_key(g, r, "X"))
+  g.leased, g.changed = g.leased - 1, true
+end
+
+-- leave ends a key with its last record. If another one joins it, the key begins anew.
+function groups.leave(r)
+  local g = group_of(r)
+  if g.waiting + g.leased == 0 then g.served = nil end
+end
+
+function groups.join(r)
+  group_of(r).joined = now
+end
+
+-- give_back ends the leases of those behind a record that waits again in an ordered queue.
+function groups.give_back(r, ended)
+  if set_to.ordered == 0 then return end
+  local g = group_of(r)
+  local low = "(" .. g.key .. "\0X" .. pack(">I6I6", r.first, r.seq) .. "\255"
+  for _, m in ipairs(call("ZRANGE", MEMBERS, low, "(" .. g.key .. "\0Y", "BYLEX")) do
+    local _, _, _, id = open_member(g, m)
+    local other = load(id)
+    if other and other.leased then
+      unplace(other)
+      count(RELEASED)
+      other.attempts = other.attempts - 1
+      again(other, other.due, "", ended)
+    end
+  end
+end
+
+-- due_in_key is when a member is due. In an ordered queue that is not what places it.
+local function due_in_key(g, m)
+  local at, _, _, id = open_member(g, m)
+  if set_to.ordered == 0 then return at end
+  local progress = call("HGET", RECORDS, "\1" .. id)
+  if not progress then return at end
+  local _, _, due = unpick(">BI6I6", progress)
+  return due
+end
+
+-- place_turn finds out where a key stands: when it is claimable, the priority of its head, and the
+-- due time of that. The first is nil if the key has as many leases as it may.
+local function place_turn(g)
+  local m = first_in_key(g, 0)
+  if not m then return end
+  local _, _, priority = open_member(g, m)
+  local due = due_in_key(g, m)
+  local most = set_to.ordered == 1 and 1 or set_to.key_limit
+  if most > 0 and g.leased >= most then return nil, priority, due end
+  local free = due
+  if set_to.min_batch > 1 then
+    free = due + set_to.linger
+    local nth = first_in_key(g, set_to.min_batch - 1)
+    if nth then free = math.min(free, math.max(due, (open_member(g, nth)))) end
+  end
+  return math.max(free, g.served), priority, due
+end
+
+local function forget_key(g)
+  if g.stands then call("ZREM", TURNS, g.stands) end
+  call("HDEL", GROUPS, g.key)
+  call("ZREM", HEADS, g.key)
+  call("ZREM", SIZES, g.key)
+  call("ZREM", IDLE, g.key)
+  g.served, g.stands = nil, nil
+end
+
+-- settle_key writes what has changed about a key.
+local function settle_key(g)
+  g.changed = false
+  if g.waiting + g.leased == 0 then return forget_key(g) end
+  call("HSET", GROUPS, g.key, pack(GROUP, g.served, g.number, g.joined, g.waiting, g.leased))
+  call("ZADD", SIZES, -g.waiting, g.key)
+  use(USE_WHOLE)
+  local stands, since, priority, due = pack(">I7", g.number) .. g.key, place_turn(g)
+  if g.stands and (g.stands ~= stands or not since) then call("ZREM", TURNS, g.stands) end
+  g.stands, g.since, g.priority = since and stands, since, priority
+  if since then
+    call("ZADD", TURNS, number(band(priority) + since), stands)
+    use(bit.lshift(USE_TURNS, priority))
+    if since < soonest then soonest = since end
+  end
+  if due then call("ZADD", HEADS, number(due), g.key) else call("ZREM", HEADS, g.key) end
+  if set_to.key_idle > 0 and due then
+    call("ZADD", IDLE, number(g.joined), g.key)
+  else
+    call("ZREM", IDLE, g.key)
+  end
+end
+
+function groups.flush()
+  for _, g in ipairs(list) do
+    if g.changed then settle_key(g) end
+  end
+end
+
+-- go_over settles some keys anew, by name, and remembers where to go on. The clock may have stepped
+-- back behind the turns of some.
+local function go_over()
+  for _ = 1, SWEEP do
+    local from = pass == "\1" and "-" or "(" .. string.sub(pass, 2) .. "\1"
+    local m = call("ZRANGE", MEMBERS, from, "+", "BYLEX", "LIMIT", 0, 1)[1]
+    renumbered = true
+    if not m then
+      pass = ""
+      return
+    end
+    local g = group((string.match(m, "^(%Z*)")))
+    if g.served then
+      g.served, g.changed = math.min(g.served, now), true
+    end
+    pass = "\1" .. g.key
+  end
+end
