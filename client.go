@@ -52,6 +52,7 @@ type Client struct {
 	cancel  context.CancelFunc // ends the calls that batches make
 	records *batcher[storage.Record, storage.EnqueueResult]
 	settles *batcher[storage.Settlement, bool]
+	topics  topicCache
 }
 
 // NewClient returns a Client over an engine, which stays the caller's to close. It panics if the

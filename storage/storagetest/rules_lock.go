@@ -19,6 +19,7 @@ var lockRules = []rule{
 	{name: "R16Renew", timed: true, test: r16Renew},
 	{name: "R16HolderOnly", timed: true, test: r16HolderOnly},
 	{name: "R16TokensGrow", timed: true, test: r16TokensGrow},
+	{name: "R16StaleHolderIsRefused", timed: true, test: r16StaleHolderIsRefused},
 	{name: "R16RoundedUp", test: r16RoundedUp},
 	{name: "R16ManyEnd", timed: true, test: r16ManyEnd},
 	{name: "R16ExplicitInstantsLeaveTheClock", test: r16ExplicitInstantsLeaveTheClock},
@@ -164,6 +165,36 @@ func r16TokensGrow(t *testing.T, h *harness) {
 		err := h.engine.Release(h.ctx(), h.now, l.Receipt())
 		assert.True(t, err == nil || h.own && errors.Is(err, storage.ErrLockLost), err)
 	}
+}
+
+// table is what holders of a lock write to: a row with the token of the latest writer.
+type table struct {
+	token int64
+	value string
+}
+
+// update is UPDATE t SET token = $1, value = $2 WHERE token <= $1, and says whether a row was found.
+func (t *table) update(token int64, value string) bool {
+	if t.token > token {
+		return false
+	}
+	t.token, t.value = token, value
+	return true
+}
+
+// R16: a holder that stood still beyond its end, and writes after the next one has written, is
+// refused by what it writes to.
+func r16StaleHolderIsRefused(t *testing.T, h *harness) {
+	name := h.locking()
+	var row table
+	stale := h.lock(name, "stands still", unit)
+	assert.True(t, row.update(stale.Token, "begun by the first"))
+	h.until(stale.Until)
+	next := h.lock(name, "goes on", time.Minute)
+	assert.True(t, row.update(next.Token, "by the second"))
+	assert.True(t, !row.update(stale.Token, "by the first"), "the stale holder wrote")
+	assert.True(t, row.update(next.Token, "by the second again"))
+	assert.Equal(t, row.value, "by the second again")
 }
 
 // R16: instants are rounded down, lengths up.
