@@ -65,6 +65,13 @@ reported with its number, and the others are enqueued.`,
 			})
 		},
 	}
+	e.messageFlags(c)
+	c.Flags().StringVar(&e.lines, "lines", "", "file of JSON lines to enqueue, - is standard input")
+	return c
+}
+
+// messageFlags are those that say what the message is.
+func (e *enqueueing) messageFlags(c *cobra.Command) {
 	e.flags(c)
 	f := c.Flags()
 	f.StringVar(&e.message.ID, "id", "", "name of the message; enqueueing it again while it lives changes nothing")
@@ -76,8 +83,6 @@ reported with its number, and the others are enqueued.`,
 	f.StringArrayVar(&e.headers, "header", nil, "NAME=VALUE, may be repeated")
 	f.BoolVar(&e.replace, "replace", false, "take the place of a waiting message of the same id")
 	f.BoolVar(&e.rerun, "rerun", false, "run again after a running message of the same id")
-	f.StringVar(&e.lines, "lines", "", "file of JSON lines to enqueue, - is standard input")
-	return c
 }
 
 // givenEmpty refuses flags that were given and are empty: an empty variable of a shell is no wish for

@@ -48,6 +48,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	if err == nil {
 		return 0
 	}
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.code
+	}
 	fmt.Fprintf(errw, "bide: %s\n", strings.TrimPrefix(err.Error(), "bide: "))
 	return exitCode(err)
 }
@@ -68,6 +71,8 @@ func exitCode(err error) int {
 		{bide.ErrConflict, 5},
 		{bide.ErrExpired, 5},
 		{bide.ErrFull, 5},
+		{bide.ErrLocked, 5},
+		{bide.ErrLockLost, 5},
 		{context.Canceled, interrupted},
 	} {
 		if errors.Is(err, c.kind) {
@@ -80,8 +85,8 @@ func exitCode(err error) int {
 const longHelp = `bide keeps messages until they are due and hands them to a handler at least once.
 
 Exit codes: 0 done, 1 failed, 2 the arguments can never work, 3 no such message,
-4 the store cannot be used at the moment, 5 the message is in a state that refuses this,
-130 interrupted.`
+4 the store cannot be used at the moment, 5 the message is in a state that refuses this, or
+somebody else has the lock, 130 interrupted.`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -108,6 +113,7 @@ func (a *app) root() *cobra.Command {
 		a.demo(), a.demoConsumer(), a.enqueue(), a.work(),
 		a.ls(), a.get(), a.cancel(), a.reschedule(), a.edit(), a.redrive(), a.purge(),
 		a.queues(), a.stats(), a.pause(), a.resume(), a.configure(), a.repair(), a.imports(),
+		a.bind(), a.unbind(), a.topics(), a.publish(), a.lock(),
 	)
 	for _, c := range root.Commands() {
 		c.Args = usage(c.Args)
