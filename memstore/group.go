@@ -168,9 +168,12 @@ func (c *call) expireIdle() {
 	if c.config.KeyIdle == 0 {
 		return
 	}
+	isIdle := func(g *group) bool {
+		return g.waiting.Len() > 0 && !g.joined.Add(c.config.KeyIdle).After(c.now)
+	}
 	var idle []*group
 	for _, g := range c.groups {
-		if g.waiting.Len() > 0 && !g.joined.Add(c.config.KeyIdle).After(c.now) {
+		if isIdle(g) {
 			idle = append(idle, g)
 		}
 	}
@@ -179,12 +182,9 @@ func (c *call) expireIdle() {
 	})
 	left := storage.Sweep
 	for _, g := range idle {
-		for _, r := range g.waiting.Items() {
-			if left == 0 {
-				return
-			}
-			c.expire(r)
-			left--
+		for ; left > 0 && isIdle(g); left-- { // a successor may have joined meanwhile
+			head, _ := g.waiting.Min()
+			c.expire(head)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestAnotherFormatIsRefused(t *testing.T) {
 	s := openQuiet(t, server.URL())
 	_, err := s.Enqueue(t.Context(), time.Time{}, queue, []storage.Record{{ID: "a"}})
 	assert.NoError(t, err)
-	server.Do(t, "HSET", s.keys(queue)[0], "v", "2")
+	server.Do(t, "HSET", s.keys(queue)[0], "v", "1")
 	_, err = s.Enqueue(t.Context(), time.Time{}, queue, []storage.Record{{ID: "b"}})
 	assert.ErrorIs(t, err, storage.ErrFormat)
 	_, err = s.Claim(t.Context(), time.Time{}, storage.Claim{Queue: queue, Limit: 1, Lease: time.Minute})

@@ -5,6 +5,7 @@ package redisstore
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,13 +38,40 @@ func populate(t *testing.T, s *Store, queue string, now time.Time) []storage.Rec
 	}
 	_, err = s.Enqueue(t.Context(), now, queue, []storage.Record{{ID: c.Records[8].ID, OnLive: storage.Rerun}})
 	assert.NoError(t, err)
+	populateKeys(t, s, queue, now)
 	return everything(t, s, queue, now)
+}
+
+// populateKeys adds records with keys in every state, idle keys, done records and untold dead ones.
+func populateKeys(t *testing.T, s *Store, queue string, now time.Time) {
+	t.Helper()
+	_, err := s.Configure(t.Context(), queue, storage.ConfigEdit{
+		KeyIdle: new(100 * time.Hour), RetainCount: new(100), TellDead: new(true),
+	})
+	assert.NoError(t, err)
+	var recs []storage.Record
+	for i := range 40 {
+		recs = append(recs, storage.Record{
+			ID: fmt.Sprint("keyed", i), Key: fmt.Sprint("key", i%7), Priority: i % 3, Body: []byte("body"), Delay: time.Duration(i%2) * time.Hour,
+		})
+	}
+	_, err = s.Enqueue(t.Context(), now, queue, recs)
+	assert.NoError(t, err)
+	c, err := s.Claim(t.Context(), now, storage.Claim{Queue: queue, Limit: 8, Lease: 20 * time.Hour, By: "me", Except: []string{""}})
+	assert.NoError(t, err)
+	assert.Equal(t, len(c.Records), 8)
+	for i, r := range c.Records[:6] {
+		_, err := s.Settle(t.Context(), now, []storage.Settlement{
+			{Receipt: r.Receipt(queue), Verdict: []storage.Verdict{storage.Ack, storage.Bury, storage.Retry}[i%3], Reason: "because"},
+		})
+		assert.NoError(t, err)
+	}
 }
 
 func everything(t *testing.T, s *Store, queue string, now time.Time) []storage.Record {
 	t.Helper()
 	var all []storage.Record
-	for _, state := range []storage.State{storage.Delayed, storage.Ready, storage.Leased, storage.Dead} {
+	for _, state := range []storage.State{storage.Delayed, storage.Ready, storage.Leased, storage.Dead, storage.Done} {
 		page, err := s.List(t.Context(), now, queue, storage.Filter{State: state, Limit: storage.MaxBatch})
 		assert.NoError(t, err)
 		all = append(all, page.Records...)
@@ -69,9 +97,12 @@ func TestRepairRebuildsEachStructure(t *testing.T) {
 				s, queue := openQuiet(t, server.URL()), storagetest.NewQueueName()
 				want := populate(t, s, queue, now)
 				key := s.keys(queue)[slices.Index(structures[:], structure)]
-				if damage == "lost" {
+				switch {
+				case damage == "lost":
 					server.Do(t, "DEL", key)
-				} else {
+				case structure == "keys":
+					server.Do(t, "HSET", key, "nobody", strings.Repeat("1", 29))
+				default:
 					server.Do(t, "EVAL", `return redis.call('ZADD', KEYS[1], 9e14, string.rep('\0', 5) .. '\1nobody')`, "1", key)
 				}
 				dry := storagetest.RepairAll(t, s, now, queue, 7, true)
@@ -83,9 +114,7 @@ func TestRepairRebuildsEachStructure(t *testing.T) {
 				assert.Equal(t, everything(t, s, queue, now), want)
 				st, err := s.Stats(t.Context(), now, queue)
 				assert.NoError(t, err)
-				c := st.Total
-				assert.Equal(t, st.Delayed+st.Ready+st.Leased+st.Dead,
-					c.Enqueued-c.Replaced-c.Acked-c.Expired-c.Canceled-c.Purged)
+				storagetest.AddsUp(t, st)
 			})
 		}
 	}

@@ -25,7 +25,7 @@ import (
 func allScripts() []*script {
 	return []*script{
 		enqueueScript, claimScript, settleScript, extendScript, watchScript, statsScript, getScript, cancelScript,
-		editScript, configureScript, listScript, purgeScript, redriveScript, repairScript,
+		editScript, configureScript, listScript, purgeScript, redriveScript, repairScript, keysScript, toldScript,
 	}
 }
 

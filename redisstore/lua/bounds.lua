@@ -112,7 +112,7 @@ do -- what is local here is not counted: a script may have 200 locals
       local key = call("ZRANGE", IDLE, "-inf", number(now - set_to.key_idle), "BYSCORE", "LIMIT", 0, 1)[1]
       if not key then return end
       local g = group(key)
-      while left > 0 and g.waiting > 0 do
+      while left > 0 and g.waiting > 0 and g.joined + set_to.key_idle <= now do
         local m = first_in_key(g, 0)
         local r = m and load((select(4, open_member(g, m))))
         if not r then break end
@@ -130,7 +130,7 @@ do -- what is local here is not counted: a script may have 200 locals
     groups.flush()
     if set_to.key_idle > 0 then expire_idle() end
     trim(DONE, function(at)
-      return retains()
+      return (retains() or not more[1]) -- without settings nobody has said that none be kept
         and (set_to.retain_for == 0 or at + set_to.retain_for > now)
         and (set_to.retain_count == 0 or call("ZCARD", DONE) <= set_to.retain_count)
         and (set_to.retain_bytes == 0 or numbers.done_bytes <= set_to.retain_bytes)

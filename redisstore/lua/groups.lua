@@ -37,6 +37,7 @@ end
 
 -- open_member returns instant, sequence, priority and id of a member.
 local function open_member(g, m)
+  if #m < #g.key + 15 then return 0, 0, 0, "" end -- which no record has written
   local at, seq, priority = unpick(">I6I6B", m, #g.key + 3)
   return at, seq, priority, string.sub(m, #g.key + 16)
 end

@@ -10,7 +10,7 @@
 --       7  dead      zset  dead records, by instant of death
 --       8  names     zset  dead records, by id and sequence
 --       9  waiters   zset  processes that wait, by when they come by themselves
---      10-18 of a queue with keys, bounds or retention, see settings.lua
+--       10-18  of a queue with keys, bounds or retention, see settings.lua
 -- ARGV  1  now  Unix milliseconds, "" for the server's clock
 --
 -- Instants are Unix milliseconds and durations milliseconds in all scripts. A member of a zset is

@@ -66,6 +66,7 @@ local function check_in_key(r, m)
     call("ZADD", MEMBERS, 0, known)
     call("ZREM", MEMBERS, in_key(g, r, r.leased and "W" or "X"))
   end
+  if not uses(USE_WHOLE) and broken("structure not in use") then use(USE_WHOLE) end
   if not g.checked then
     g.checked = true
     check_group(g)
@@ -217,6 +218,9 @@ end
 ease()
 sweep()
 groups.flush()
+if call("ZCOUNT", MEMBERS, "(0", "+inf") > 0 and broken("record in the wrong key") then
+  call("ZREMRANGEBYSCORE", MEMBERS, "(0", "+inf") -- nothing has a score there, or lexical ranges are void
+end
 if pass ~= "" then dry = true end -- the keys are being gone over: what looks wrong may not be
 
 if phase == "records" then
