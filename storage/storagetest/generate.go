@@ -23,6 +23,9 @@ func Generate(seed uint64, steps int) Program {
 	if !g.plain && g.IntN(3) == 0 {
 		p[0] = Op{Do: "configure", Set: "Ordered", N: 1}
 	}
+	if !g.plain && g.IntN(3) == 0 {
+		p[1] = Op{Do: "configure", Set: "RetainCount", N: 20}
+	}
 	return p
 }
 
