@@ -109,12 +109,17 @@ func (a *app) runImport(c *cobra.Command, i importing, source func(rueidis.Clien
 	})
 }
 
-// dialSource connects to a Redis that need not be fit to be a store.
+// dialSource connects to the Redis that --from names.
 func dialSource(ctx context.Context, url string) (rueidis.Client, error) {
 	t, err := redisconn.Parse(url)
 	if err != nil {
 		return nil, fmt.Errorf("--from: %w", err)
 	}
+	return dialRedis(ctx, t)
+}
+
+// dialRedis connects to a Redis that need not be fit to be a store.
+func dialRedis(ctx context.Context, t redisconn.Target) (rueidis.Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, redisconn.DialTimeout, fmt.Errorf("no answer within %s", redisconn.DialTimeout))
 	defer cancel()
 	client, err := redisconn.Dial(ctx, t, nil)

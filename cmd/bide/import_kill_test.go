@@ -170,7 +170,7 @@ func consume(t *testing.T, store, name string) *handled {
 	go func() { done <- consumer.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		<-done
+		assert.NoError(t, <-done)
 		_ = client.Close(context.Background())
 		_ = engine.Close()
 	})

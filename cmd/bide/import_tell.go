@@ -136,11 +136,7 @@ func (t *importTeller) fail(r importer.Report, err error) error {
 func importTarget(store string) (string, error) {
 	scheme, rest, _ := strings.Cut(store, ":")
 	if strings.EqualFold(scheme, "pebble") {
-		dir, _, _ := strings.Cut(rest, "?")
-		if absolute, ok := strings.CutPrefix(dir, "///"); ok {
-			dir = "/" + absolute
-		}
-		dir, err := filepath.Abs(dir)
+		dir, err := filepath.Abs(directory(rest))
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			dir = real
 		}
