@@ -35,7 +35,7 @@ func (s *Store) run(ctx context.Context, sc *script, queue string, args ...strin
 	}
 	ctx, cancel := s.within(ctx)
 	defer cancel()
-	keys := s.keys(queue)
+	keys := s.keysOf(queue)
 	if _, whole := s.whole.Load(queue); !whole && sc.plain != nil {
 		m, err := again(ctx, sc.repeat, func() (rueidis.RedisMessage, error) {
 			return sc.plain.lua.Exec(ctx, s.client, keys[:plainStructures], args).ToMessage()

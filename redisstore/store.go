@@ -39,6 +39,7 @@ type Store struct {
 	work sync.WaitGroup // goroutines that listen
 
 	whole     sync.Map // names of queues that have keys, bounds or retention
+	named     sync.Map // the keys of queues that calls were made on
 	listed    sync.Map // by name of queue, when this process has put it into the list of queues
 	watches   *watches
 	lockWaits lockWaits
@@ -116,6 +117,18 @@ func (s *Store) Close() error {
 	s.work.Wait()
 	s.client.Close()
 	return nil
+}
+
+// keysOf returns the keys of a queue, which are put together once.
+func (s *Store) keysOf(queue string) []string {
+	if keys, ok := s.named.Load(queue); ok {
+		if keys, ok := keys.([]string); ok {
+			return keys
+		}
+	}
+	keys := s.keys(queue)
+	s.named.Store(queue, keys)
+	return keys
 }
 
 // within returns a context that ends with the caller's or with the store.
