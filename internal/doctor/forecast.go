@@ -22,7 +22,7 @@ func Forecast(where string, first, second Census, room int64, l Limits) []Findin
 	}
 	rate := float64(second.Records-first.Records) / over.Seconds()
 	if rate <= 0 {
-		f.Why = fmt.Sprintf("the number of messages did not grow within %s", over.Round(time.Second))
+		f.Why = fmt.Sprintf("the number of messages did not grow within %s", over.Round(100*time.Millisecond))
 		return []Finding{f}
 	}
 	left := float64(room) / each / rate // seconds

@@ -31,8 +31,9 @@
 // earlier, and the message is handled before the next run, the update comes again, since nobody can
 // tell whose dedup window it is; losing it would be worse.
 //
-// Two imports of one source into one queue at once would send twice; a lock that ends with its
-// holder keeps them apart.
+// Two imports of one source into one queue at once would send twice; a lock that ends seconds after
+// its holder keeps them apart. A process that stands still for longer than that between an intent
+// and its enqueue, and goes on after another has taken over, sends the entries of one batch again.
 //
 // An entry is removed in the same step that compares it with what was read, so that a due time or a
 // body that somebody has set meanwhile is not lost: it stays, and the next run brings it.
