@@ -27,7 +27,7 @@ func (l *Lock) keep(ctx context.Context, renewed time.Time) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, ErrLockLost):
+		case errors.Is(err, ErrLockLost), errors.Is(err, ErrClosed):
 			l.lose()
 			return
 		case err != nil:

@@ -13,9 +13,9 @@ import (
 // The scripts about what lies apart from the queues: the locks of a namespace in one slot, its topics
 // in another.
 var (
-	lockAcquireScript = newApart("lock_acquire", "lock", 7, 0, true) // to the same owner it says the same again
+	lockAcquireScript = newApart("lock_acquire", "lock", 7, 0, true)
 	lockRenewScript   = newApart("lock_renew", "lock", 5, 0, true)
-	lockReleaseScript = newApart("lock_release", "lock", 4, 0, true)
+	lockReleaseScript = newApart("lock_release", "lock", 4, 0, false) // a second would report as lost what the first gave up
 	lockLeaveScript   = newApart("lock_leave", "lock", 4, 0, true)
 	topicScript       = newApart("topic", "", 2, 2, true)
 	topicsScript      = newApart("topics", "", 2, 0, true)

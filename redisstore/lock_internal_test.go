@@ -111,8 +111,8 @@ func TestOneReleaseWakesOneProcess(t *testing.T) {
 	assert.ErrorIs(t, err, storage.ErrLocked)
 	assert.Equal(t, server.Do(t, "ZCARD", "bide:{default/locks}:waiting"), "1")
 	select {
-	case <-second:
-		t.Fatal("two hold the lock")
+	case err := <-second:
+		t.Fatal("two hold the lock:", err)
 	default:
 	}
 }
@@ -163,4 +163,82 @@ func TestLockTokensGrowOverLoss(t *testing.T) {
 	server.Do(t, "FLUSHALL")
 	after := keep(t, s, "a", "x", time.Hour)
 	assert.True(t, after.Token > before.Token, after.Token, before.Token)
+}
+
+// R2 R16: the clock of locks does not run backwards by a small step, and follows a large one.
+func TestLockClockDoesNotRunBackwards(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := openQuiet(t, server.URL())
+	seen := keep(t, s, "a", "x", time.Hour).Now
+	ahead := seen.Add(8 * time.Second) // as a primary may have had it that failed
+	server.Do(t, "HSET", "bide:{default/locks}:state", "c", fmt.Sprint(ahead.UnixMilli()))
+	assert.Equal(t, keep(t, s, "b", "x", time.Hour).Now, ahead)
+	server.Do(t, "HSET", "bide:{default/locks}:state", "c", fmt.Sprint(ahead.Add(time.Hour).UnixMilli()))
+	followed := keep(t, s, "c", "x", time.Hour).Now
+	assert.True(t, followed.Before(ahead) && !followed.Before(seen), followed)
+}
+
+// A full server lends no locks, and takes back those that it has lent.
+func TestLocksOnAFullServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := openQuiet(t, server.URL())
+	held := keep(t, s, "a", "x", time.Hour)
+	server.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	_, err := s.Acquire(t.Context(), time.Time{}, storage.LockRequest{Name: "b", Owner: "x", TTL: time.Hour})
+	assert.ErrorIs(t, err, storage.ErrFull)
+	_, err = s.Topic(t.Context(), "paid", storage.TopicEdit{Bind: []string{"mail"}})
+	assert.ErrorIs(t, err, storage.ErrFull)
+	_, err = s.Renew(t.Context(), time.Time{}, held.Receipt(), time.Hour)
+	assert.NoError(t, err)
+	assert.NoError(t, s.Release(t.Context(), time.Time{}, held.Receipt()))
+}
+
+// Locks and bindings of another format are left alone.
+func TestLocksOfAnotherFormat(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := openQuiet(t, server.URL())
+	server.Do(t, "HSET", "bide:{default/locks}:state", "v", "9")
+	_, err := s.Acquire(t.Context(), time.Time{}, storage.LockRequest{Name: "a", Owner: "x", TTL: time.Hour})
+	assert.ErrorIs(t, err, storage.ErrFormat)
+}
+
+// How long it takes from a release to the end of the Acquire that waits in another process.
+func BenchmarkLockHandOver(b *testing.B) {
+	server := redistest.Start(b)
+	here, there := openQuiet(b, server.URL()), openQuiet(b, server.URL())
+	held, err := here.Acquire(b.Context(), time.Time{}, storage.LockRequest{Name: "a", Owner: "0", TTL: time.Hour})
+	var took time.Duration
+	for i := 1; b.Loop(); i++ {
+		if err != nil {
+			b.Fatal(err)
+		}
+		type got struct {
+			storage.Lock
+			err error
+			at  time.Time
+		}
+		waits := make(chan got, 1)
+		go func() {
+			l, err := there.Acquire(b.Context(), time.Time{}, storage.LockRequest{
+				Name: "a", Owner: fmt.Sprint(i), TTL: time.Hour, Wait: storage.Forever,
+			})
+			waits <- got{l, err, time.Now()}
+		}()
+		redistest.Until(b, "the call waits", func() bool {
+			n, _ := here.client.Do(b.Context(), here.client.B().Zcard().Key("bide:{default/locks}:waiting").Build()).AsInt64()
+			return n == 1
+		})
+		began := time.Now()
+		if err := here.Release(b.Context(), time.Time{}, held.Receipt()); err != nil {
+			b.Fatal(err)
+		}
+		g := <-waits
+		held, err = g.Lock, g.err
+		took += g.at.Sub(began)
+		here, there = there, here
+	}
+	b.ReportMetric(float64(took.Microseconds())/float64(b.N), "µs/hand-over")
 }
