@@ -24,6 +24,7 @@ type importing struct {
 	queue    string
 	remove   bool
 	dryRun   bool
+	keep     bool
 	forget   bool
 	batch    int
 	dedupFor time.Duration
@@ -60,6 +61,7 @@ func (i *importing) flags(c *cobra.Command) {
 	f.StringVar(&i.from, "from", "", "Redis that the source is in, a URL like those of --store")
 	f.BoolVar(&i.remove, "remove", false, "remove from the source what came over")
 	f.BoolVar(&i.dryRun, "dry-run", false, "say what would be done and change nothing")
+	f.BoolVar(&i.keep, "keep", false, "leave messages as they are that others have enqueued under the same ids; without it the source wins")
 	f.BoolVar(&i.forget, "forget", false, "import everything, also what came over before")
 	f.IntVar(&i.batch, "batch", 200, fmt.Sprintf("entries at once, 1 to %d", storage.MaxBatch))
 	f.DurationVar(&i.dedupFor, "dedup-for", importer.DefaultDedup, "keep the ids taken for this long after the ack, for an import that is killed and begun again")
@@ -97,7 +99,7 @@ func (a *app) runImport(c *cobra.Command, i importing, source func(rueidis.Clien
 	t := &importTeller{app: a, dryRun: i.dryRun}
 	config := importer.Config{
 		Notes: client, Target: target, Queue: i.queue,
-		Remove: i.remove, DryRun: i.dryRun, Forget: i.forget, Batch: i.batch, DedupFor: i.dedupFor, MaxAttempts: i.attempts,
+		Remove: i.remove, DryRun: i.dryRun, Keep: i.keep, Forget: i.forget, Batch: i.batch, DedupFor: i.dedupFor, MaxAttempts: i.attempts,
 		Each: t.each, Total: t.total, Remark: t.remark,
 	}
 	if i.dryRun { // which does not even make a directory

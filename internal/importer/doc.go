@@ -13,7 +13,7 @@
 // from the source, and its note with it, if that was asked for. The next run reads the note:
 //
 //   - None: it was never sent. It is enqueued with Replace, since a second push of an id overwrites
-//     in the queues that are imported.
+//     in the queues that are imported; with Keep if what others have enqueued under its id is newer.
 //   - Done, with this print: it came over. Nothing is sent, whatever has become of the message:
 //     handled, dead, canceled or still waiting.
 //   - Done, with another print: the source was changed since. It is enqueued with Replace, which

@@ -26,6 +26,7 @@ type Config struct {
 
 	Remove      bool          // remove from the source what came over
 	DryRun      bool          // change nothing
+	Keep        bool          // leave a message that somebody else has enqueued under the id of an entry as it is
 	Forget      bool          // begin without the notes of earlier runs
 	Batch       int           // entries at once, 0 is 200
 	DedupFor    time.Duration // bridges the instant of a crash, see the package comment; 0 is DefaultDedup

@@ -244,6 +244,31 @@ func TestRenewedEntriesStay(t *testing.T) {
 	assert.Equal(t, e.handle(t, storage.Ack), []string{"a"})
 }
 
+// A message that somebody else has enqueued under the id of an entry is replaced, or kept if asked.
+func TestMessagesOfOthers(t *testing.T) {
+	t.Parallel()
+	client := connect(t, redistest.Shared(t).URL())
+	for _, keep := range []bool{false, true} {
+		for _, died := range []bool{false, true} {
+			t.Run(fmt.Sprintf("keep=%t,died=%t", keep, died), func(t *testing.T) {
+				e := newTarget(t)
+				_, err := e.client.Enqueue(t.Context(), queue, bide.Message{ID: "a", Body: []byte("theirs")})
+				assert.NoError(t, err)
+				zadd(t, client, key(t), 1_700_000_000, "a")
+				source := &importer.ZSet{Client: client, Key: key(t), IDs: true, Score: importer.Auto}
+				if e.before = died; died {
+					_, err = run(t, source, importer.Config{Notes: client, Keep: keep}, e)
+					assert.ErrorIs(t, err, errDied)
+					e.before = false
+				}
+				_, err = run(t, source, importer.Config{Notes: client, Keep: keep}, e)
+				assert.NoError(t, err)
+				assert.Equal(t, e.handle(t, storage.Ack), []string{map[bool]string{false: "a", true: "theirs"}[keep]})
+			})
+		}
+	}
+}
+
 func TestImportFromACluster(t *testing.T) {
 	t.Parallel()
 	client := connect(t, redistest.StartCluster(t).URL())

@@ -25,7 +25,7 @@ func (r *run) resolve(ctx context.Context, ready []sending) error {
 		case errors.Is(err, bide.ErrNotFound): // never stored, or handled: the dedup window knows
 		case err != nil:
 			return err
-		case same(&rec, &s.Message):
+		case same(&rec, &s.Message), r.Keep && s.note.phase == intended:
 			s.action = Known
 		default:
 			s.Message.OnLive = storage.Replace

@@ -44,7 +44,7 @@ func (r *run) sort(ctx context.Context, entries []Entry) ([]sending, error) {
 			continue
 		}
 		seen[ids[i]] = true
-		ready = append(ready, classify(e, found[i]))
+		ready = append(ready, r.classify(e, found[i]))
 		if s := &ready[len(ready)-1]; r.DryRun {
 			if s.unsure {
 				s.action = Ask
@@ -55,12 +55,15 @@ func (r *run) sort(ctx context.Context, entries []Entry) ([]sending, error) {
 	return ready, nil
 }
 
-func classify(e Entry, n note) sending {
+func (r *run) classify(e Entry, n note) sending {
 	s := sending{Entry: e, note: n, action: Import}
 	s.Message.OnLive = storage.Replace
 	same := n.print == e.print
 	switch n.phase {
 	case unsent:
+		if r.Keep {
+			s.Message.OnLive = storage.Keep
+		}
 	case done:
 		s.action = Update
 		if same {
