@@ -42,6 +42,7 @@ func TestRareAnswers(t *testing.T) {
 		{map[string]string{"redis_version": "10.0.1"}, (*server).version, ""},
 		{map[string]string{"aof_enabled": "1", "aof_last_write_status": "err"}, (*server).failedWrites, Problem},
 		{map[string]string{"aof_enabled": "1", "aof_last_write_status": "ok"}, (*server).failedWrites, ""},
+		{map[string]string{"role": "slave", "cluster_enabled": "1"}, (*server).replicas, ""},
 		{map[string]string{"connected_slaves": "1", "slave0": "ip=10.0.0.2,port=6379,state=online,offset=1,lag=40"}, (*server).replicas, Warning},
 		{map[string]string{"connected_slaves": "1", "slave0": "ip=10.0.0.2,port=6379,state=wait_bgsave,offset=1,lag=0"}, (*server).replicas, Warning},
 		{map[string]string{"connected_slaves": "1", "slave0": "ip=10.0.0.2,port=6379,state=online,offset=1,lag=1"}, (*server).replicas, ""},

@@ -15,6 +15,9 @@ const pings = 50
 
 // replicas is about who else has the messages, and who may write them.
 func (s *server) replicas() (found []Finding) {
+	if s.info["role"] == "slave" && s.info["cluster_enabled"] == "1" {
+		return nil // that is what it is there for
+	}
 	if s.info["role"] == "slave" {
 		found = append(found, s.find("role", Problem, Stop, fmt.Sprintf("the server is a replica of %s:%s", s.info["master_host"], s.info["master_port"]),
 			"it refuses everything that bide does", "give --store the primary, or redis+sentinel:// and redis+cluster://, which find it")...)

@@ -59,7 +59,7 @@ func (a *Asynq) aside(ctx context.Context) (remarks []string, err error) {
 		count rueidis.Completed
 		text  string
 	}{
-		{a.Client.B().Zcard().Key("asynq:servers").Build(), "%d asynq servers are running: stop them, or they handle what is imported too"},
+		{a.Client.B().Zcount().Key("asynq:servers").Min(strconv.FormatInt(time.Now().Unix(), 10)).Max("+inf").Build(), "%d asynq servers are running: stop them, or they handle what is imported too"},
 		{a.Client.B().Llen().Key(a.name("active")).Build(), "%d active tasks are left alone: they are being handled, or their server died and asynq will retry them; import again when they are pending"},
 		{a.Client.B().Zcard().Key(a.name("archived")).Build(), "%d archived tasks are left alone: asynq gave them up; run them again there (asynq task run) to import them"},
 		{a.Client.B().Zcard().Key(a.name("completed")).Build(), "%d completed tasks are left alone: they are done"},

@@ -244,6 +244,50 @@ func TestRenewedEntriesStay(t *testing.T) {
 	assert.Equal(t, e.handle(t, storage.Ack), []string{"a"})
 }
 
+// The same goes for a body that is renewed while its score stays, and for one of a list.
+func TestRenewedBodiesStay(t *testing.T) {
+	t.Parallel()
+	client := connect(t, redistest.Shared(t).URL())
+	for _, kind := range []string{"zset", "list"} {
+		t.Run(kind, func(t *testing.T) {
+			e, hash := newTarget(t), key(t)+":bodies"
+			set := func(body string) {
+				assert.NoError(t, client.Do(t.Context(), client.B().Hset().Key(hash).FieldValue().FieldValue("a", body).Build()).Error())
+			}
+			set("old")
+			var source importer.Source = &importer.ZSet{Client: client, Key: key(t), Bodies: hash, Score: importer.Seconds}
+			if kind == "list" {
+				source = &importer.List{Client: client, Key: key(t), Bodies: hash}
+				assert.NoError(t, client.Do(t.Context(), client.B().Lpush().Key(key(t)).Element("a").Build()).Error())
+			} else {
+				zadd(t, client, key(t), 1_700_000_000, "a")
+			}
+			renew := true
+			config := importer.Config{
+				Notes: client, Remove: true, Client: e.client, Queue: queue,
+				Total: func(int64) {}, Remark: func(string) {},
+				Each: func(importer.Entry, importer.Action, error) {
+					if renew {
+						set("new")
+					}
+				},
+			}
+			r, err := importer.Run(t.Context(), source, config)
+			assert.NoError(t, err)
+			assert.Equal(t, r, importer.Report{Imported: 1, Changed: 1})
+			assert.Equal(t, e.handle(t, storage.Ack), []string{"old"})
+			renew = false
+			r, err = importer.Run(t.Context(), source, config)
+			assert.NoError(t, err)
+			assert.Equal(t, r, importer.Report{Updated: 1, Removed: 1})
+			assert.Equal(t, e.handle(t, storage.Ack), []string{"new"})
+			left, err := client.Do(t.Context(), client.B().Exists().Key(key(t), hash).Build()).AsInt64()
+			assert.NoError(t, err)
+			assert.Equal(t, left, int64(0))
+		})
+	}
+}
+
 // A message that somebody else has enqueued under the id of an entry is replaced, or kept if asked.
 func TestMessagesOfOthers(t *testing.T) {
 	t.Parallel()
