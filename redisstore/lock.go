@@ -19,6 +19,8 @@ const (
 	// lookAgain is how long a process waits for a lock at most before it asks again, should a notice
 	// be lost.
 	lookAgain = 5 * time.Second
+	// unreachable is how long who waits for a lock puts up with a server that does not answer.
+	unreachable = 2 * patience
 	// remembered is how long Redis keeps a process among those who wait that does not ask again.
 	remembered = 3 * lookAgain
 	// aftermath is how long an Acquire whose context has ended waits for the answer of a call that is
@@ -43,39 +45,71 @@ func (s *Store) Acquire(ctx context.Context, now time.Time, r storage.LockReques
 
 // acquireWaiting tries until it has the lock or its time is over: it is entered as one who waits by
 // the script that refuses it, told of releases, and comes by itself at the holder's end.
-func (s *Store) acquireWaiting(ctx context.Context, r *storage.LockRequest) (storage.Lock, error) {
+func (s *Store) acquireWaiting(ctx context.Context, r *storage.LockRequest) (l storage.Lock, err error) {
 	s.listen()
 	began := time.Now()
 	w := s.lockWaits.join()
 	defer s.lockWaits.leave(w)
 	arrival := ""
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		l, came, err := s.acquire(ctx, time.Time{}, r, s.watches.channel+" "+w.id, arrival)
-		arrival = cmp.Or(came, arrival)
-		refused, ok := errors.AsType[*storage.LockedError](err)
-		if ok {
-			left := r.Wait - time.Since(began)
-			if left > 0 {
-				timer.Reset(min(left, refused.Left(), lookAgain))
-				select {
-				case <-w.woken:
-					continue
-				case <-timer.C:
-					continue
-				case <-ctx.Done():
-					err = ctx.Err()
-				case <-s.life.Done():
-					err = fmt.Errorf("redisstore: lock %q: %w", r.Name, storage.ErrClosed)
-				}
-			}
-		}
+	defer func() {
 		if err != nil && arrival != "" {
 			s.withdraw(r.Name, w.id, arrival)
 		}
-		return l, err
+	}()
+	var failing time.Time // since when the server has not answered
+	for {
+		var came string
+		l, came, err = s.acquireSoon(ctx, r, s.watches.channel+" "+w.id, arrival)
+		arrival = cmp.Or(came, arrival)
+		left := r.Wait - time.Since(began)
+		refused, ok := errors.AsType[*storage.LockedError](err)
+		switch {
+		case ok:
+			failing = time.Time{}
+			left = min(left, refused.Left(), lookAgain)
+		case errors.Is(err, storage.ErrUnavailable) && (failing.IsZero() || time.Since(failing) < unreachable):
+			if failing.IsZero() {
+				failing = time.Now()
+			}
+			left = min(left, firstPause)
+		default:
+			return l, err
+		}
+		if left <= 0 {
+			return l, err
+		}
+		if err := s.awaitLock(ctx, w, left); err != nil {
+			return l, err
+		}
 	}
+}
+
+// awaitLock sleeps until a waiter is told of a release, or d is over.
+func (s *Store) awaitLock(ctx context.Context, w *lockWait, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.woken:
+		return nil
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.life.Done():
+		return fmt.Errorf("redisstore: wait for a lock: %w", storage.ErrClosed)
+	}
+}
+
+// acquireSoon tries once. On a connection that has died without a word the answer never comes; who
+// waits asks again, and gets the lock that an earlier try may have taken.
+func (s *Store) acquireSoon(ctx context.Context, r *storage.LockRequest, waiter, arrival string) (storage.Lock, string, error) {
+	limited, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	l, came, err := s.acquire(limited, time.Time{}, r, waiter, arrival)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = fmt.Errorf("redisstore: lock %q: %w: no answer within %s", r.Name, storage.ErrUnavailable, pingTimeout)
+	}
+	return l, came, err
 }
 
 // acquire tries once. A refusal of one who waits says when he came.

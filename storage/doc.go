@@ -110,7 +110,7 @@
 //     and across release, expiry, restart and failover, under the assumptions of R5: a token is the
 //     larger of the last one plus one and the instant in microseconds, below 2^53. The clock of locks
 //     is kept like that of a queue (R2). Who waits for a lock is served within 10 ms of its release or
-//     its end, by himself or by somebody faster; within 15 s after a connection or a notice was lost.
+//     its end, by himself or by somebody faster; within 20 s after a connection or a notice was lost.
 //     A lock that was released leaves nothing behind but the last token; of those that ended, every
 //     call on the engine's own clock removes up to [Sweep], and every call the one that it names.
 //
