@@ -67,6 +67,22 @@ func TestSilenceAboutAGoodServer(t *testing.T) {
 	assert.Equal(t, examine(t, redistest.Start(t, good()...).URL(), nil), nil)
 }
 
+// Looking at a server runs nothing that writes, and nothing that takes longer the more it holds.
+func TestLookingOnlyReads(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, good()...)
+	examine(t, s.URL(), nil)
+	allowed := []string{
+		"ping", "info", "time", "hello", "client|setname", "client|setinfo", "client|tracking", "select", "config|get", "slowlog|get", "acl|whoami", "acl|dryrun",
+	}
+	for line := range strings.Lines(s.Do(t, "INFO", "commandstats")) {
+		if name, ok := strings.CutPrefix(line, "cmdstat_"); ok {
+			name, _, _ = strings.Cut(name, ":")
+			assert.True(t, slices.Contains(allowed, name), name)
+		}
+	}
+}
+
 func TestServers(t *testing.T) {
 	t.Parallel()
 	none := func(*testing.T, *redistest.Server) {}
