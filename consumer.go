@@ -57,7 +57,7 @@ type Consumer struct {
 	log    *slog.Logger
 
 	mu     sync.Mutex
-	routes map[string]Handler // by queue
+	routes map[string]*route // by the name of the scope
 	begun  bool
 }
 
@@ -99,23 +99,38 @@ func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
 			misuse("NewConsumer: a Middleware is nil")
 		}
 	}
-	return &Consumer{client: client, config: config, log: config.Logger, routes: map[string]Handler{}}
+	return &Consumer{client: client, config: config, log: config.Logger, routes: map[string]*route{}}
+}
+
+// route is what a consumer does with the messages of a scope.
+type route struct {
+	scope   storage.Scope
+	handler Handler
+	batch   *BatchConfig // nil for one message at a time
 }
 
 // Handle makes the consumer run h for every message of a queue, whatever its payload;
 // [Queue.Handle] is the typed form. It panics if the handler is nil, the queue has one already, or
 // the consumer is running.
 func (c *Consumer) Handle(queue string, h Handler, wraps ...Middleware) {
-	if err := storage.CheckQueue(queue); err != nil {
-		misuse("%v", err)
-	}
-	if h == nil {
-		misuse("queue %q has a nil handler", queue)
-	}
-	c.handle(queue, h, wraps)
+	c.HandlePart(storage.Scope{Queue: queue}, h, wraps...)
 }
 
-func (c *Consumer) handle(queue string, h Handler, wraps []Middleware) {
+// HandlePart is Handle for the messages of certain keys, or of all but certain ones: a hot key can
+// have handlers, or a consumer, of its own. A consumer may handle several parts of a queue; what is
+// in two of them goes to either. [Queue.Only] and [Queue.Except] are the typed form.
+func (c *Consumer) HandlePart(scope storage.Scope, h Handler, wraps ...Middleware) {
+	if h == nil {
+		misuse("queue %q has a nil handler", scope.Queue)
+	}
+	c.handle(&route{scope: scope, handler: h}, wraps)
+}
+
+func (c *Consumer) handle(to *route, wraps []Middleware) {
+	queue, h := to.scope.Queue, to.handler
+	if err := to.scope.Check(); err != nil {
+		misuse("%v", err)
+	}
 	for _, wrap := range slices.Backward(slices.Concat(c.config.Middleware, wraps)) {
 		if wrap == nil {
 			misuse("queue %q has a nil Middleware", queue)
@@ -129,10 +144,12 @@ func (c *Consumer) handle(queue string, h Handler, wraps []Middleware) {
 	if c.begun {
 		misuse("Handle after Run")
 	}
-	if c.routes[queue] != nil {
-		misuse("queue %q has a handler already", queue)
+	name := to.scope.String()
+	if c.routes[name] != nil {
+		misuse("queue %q has a handler for the same messages already", queue)
 	}
-	c.routes[queue] = h
+	to.handler = h
+	c.routes[name] = to
 }
 
 // Run handles messages until ctx ends. It then claims no more, gives back what it has claimed and
@@ -165,8 +182,12 @@ func (c *Consumer) begin() error {
 	if len(c.routes) == 0 {
 		return fmt.Errorf("%w: the consumer has no handler", ErrInvalid)
 	}
+	handled := map[string]bool{}
+	for _, to := range c.routes {
+		handled[to.scope.Queue] = true
+	}
 	for _, queue := range slices.Sorted(maps.Keys(c.config.Queues)) {
-		if c.routes[queue] == nil {
+		if !handled[queue] {
 			return fmt.Errorf("%w: queue %q has a weight and no handler", ErrInvalid, queue)
 		}
 	}

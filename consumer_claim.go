@@ -19,7 +19,7 @@ const claimPatience = 50 * time.Millisecond
 // dispatch starts a claim for every source that is ready and gets a share of the free handlers. It
 // returns the sources that wait for a notice, the earliest instant at which to look again whatever
 // happens, and that at which time alone makes one of the idle ones ready; zero if there is none.
-func (r *run) dispatch(now time.Time) (idle []string, again, next time.Time) {
+func (r *run) dispatch(now time.Time) (idle []*source, again, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.contest = r.contest[:0]
@@ -41,7 +41,7 @@ func (r *run) dispatch(now time.Time) (idle []string, again, next time.Time) {
 		case s.failures > 0:
 			again = earlier(again, s.next)
 		default:
-			idle = append(idle, s.name)
+			idle = append(idle, s)
 			next = earlier(next, s.next)
 		}
 	}
@@ -53,6 +53,9 @@ func (r *run) dispatch(now time.Time) (idle []string, again, next time.Time) {
 	for _, s := range r.contest {
 		if s.asked == 0 && s.share > 0 {
 			s.asked, s.sent = min(s.share, storage.MaxBatch), now
+			if s.batch != nil {
+				s.asked = 1
+			}
 			r.claiming++
 			r.reserved += s.asked
 			go r.claim(s, s.asked)
@@ -78,29 +81,41 @@ func (r *run) free() int {
 
 func (r *run) seconds(t time.Time) float64 { return t.Sub(r.began).Seconds() }
 
-// claim makes one claim, begun by dispatch, and starts what it brings. A claim that is under way
-// when the run's context ends is not cut off: what it brings is given back. One that the engine
-// does not answer is cut off, and what it may have taken comes back when the leases end.
+// claim makes one claim, begun by dispatch for n handlers, and starts what it brings. A claim that is
+// under way when the run's context ends is not cut off: what it brings is given back. One that the
+// engine does not answer is cut off, and what it may have taken comes back when the leases end.
 func (r *run) claim(s *source, n int) {
+	queue := s.scope.Queue
+	ask := storage.Claim{
+		Queue:    queue,
+		Keys:     s.scope.Keys,
+		Except:   s.scope.Except,
+		Limit:    n,
+		MaxBytes: claimBytes,
+		Lease:    r.config.Lease,
+		By:       r.config.Name,
+	}
+	if s.batch != nil {
+		ask.Limit, ask.Group = s.batch.Max, !s.batch.Mixed
+	}
 	sent := time.Now()
 	var got storage.Claimed
-	err := bounded(r.claims, min(r.config.Lease, callPatience), func(ctx context.Context) (err error) {
-		got, err = r.client.engine.Claim(ctx, time.Time{}, storage.Claim{
-			Queue:    s.name,
-			Limit:    n,
-			MaxBytes: claimBytes,
-			Lease:    r.config.Lease,
-			By:       r.config.Name,
-		})
+	err := bounded(r.claims, min(r.config.Lease, callPatience), func(ctx context.Context) error {
+		err := r.configure(ctx, s)
+		if err == nil {
+			sent = time.Now()
+			got, err = r.client.engine.Claim(ctx, time.Time{}, ask)
+		}
 		return err
 	})
 	replied := time.Now()
 	if r.config.Hooks.OnClaim != nil {
-		r.config.Hooks.OnClaim(s.name, len(got.Records), replied.Sub(sent), err)
+		r.config.Hooks.OnClaim(queue, len(got.Records), replied.Sub(sent), err)
 	}
 	if err != nil && r.ctx.Err() == nil {
-		r.log.WarnContext(r.ctx, "claim failed, trying again", "queue", s.name, "error", err)
+		r.log.WarnContext(r.ctx, "claim failed, trying again", "queue", queue, "error", err)
 	}
+	units := r.units(s, &got, sent, replied)
 
 	r.mu.Lock()
 	r.claiming--
@@ -118,25 +133,35 @@ func (r *run) claim(s *source, n int) {
 		s.failures, s.ready = 0, got.Next <= 0
 		s.next = replied.Add(got.Next)
 	}
-	for range got.Records {
+	for range units {
 		r.running++
 		s.begin(r.seconds(replied))
 	}
 	r.changed()
 	r.mu.Unlock()
 
-	for i := range got.Records {
-		h := &hold{
-			Delivery: newDelivery(s.name, &got.Records[i], got.Now),
-			source:   s,
-			claimed:  replied,
-			renewed:  sent,
-		}
-		if at := got.Records[i].Expires(); !at.IsZero() {
-			h.expiry = replied.Add(at.Sub(got.Now))
-		}
-		go r.handle(h)
+	for _, u := range units {
+		go r.handle(u)
 	}
+}
+
+// units are what a claim has brought: one for each message, or one for all of them.
+func (r *run) units(s *source, got *storage.Claimed, sent, replied time.Time) []*unit {
+	holds := make([]*hold, len(got.Records))
+	for i := range got.Records {
+		holds[i] = &hold{Delivery: newDelivery(s.scope.Queue, &got.Records[i], got.Now), renewed: sent}
+		if at := got.Records[i].Expires(); !at.IsZero() {
+			holds[i].expiry = replied.Add(at.Sub(got.Now))
+		}
+	}
+	if s.batch != nil && len(holds) > 0 {
+		return []*unit{{source: s, holds: holds, claimed: replied}}
+	}
+	units := make([]*unit, len(holds))
+	for i := range holds {
+		units[i] = &unit{source: s, holds: holds[i : i+1], claimed: replied}
+	}
+	return units
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -11,29 +11,64 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// handle runs the handler of a claimed message and settles it. Its goroutine is the handler's.
-func (r *run) handle(h *hold) {
+// unit is what one handler has: a message, or a batch of them.
+type unit struct {
+	source  *source
+	holds   []*hold
+	ctx     context.Context // of the handler
+	cancel  context.CancelCauseFunc
+	claimed time.Time // when the claim was answered
+	stuck   bool      // the handler has been given up; guarded by run.mu
+}
+
+// handle runs the handler of what was claimed and settles it. Its goroutine is the handler's.
+func (r *run) handle(u *unit) {
 	ctx, cancel := context.WithCancelCause(r.handlers)
-	h.ctx, h.cancel = ctx, cancel
+	u.ctx, u.cancel = ctx, cancel
 	if r.config.Timeout > 0 {
 		var stop context.CancelFunc
-		h.ctx, stop = context.WithTimeoutCause(ctx, r.config.Timeout, ErrTimeout)
+		u.ctx, stop = context.WithTimeoutCause(ctx, r.config.Timeout, ErrTimeout)
 		defer stop()
 	}
 	defer cancel(nil)
-	if s, unfit := r.unfit(h); unfit {
-		r.finish(h, s, 0, nil)
+	fit := 0
+	for _, h := range u.holds {
+		h.unit = u
+		if h.end, h.unfit = r.unfit(h); !h.unfit {
+			fit++
+		}
+	}
+	if fit == 0 {
+		r.finish(u, 0)
 		return
 	}
-	r.keeper.add(h)
+	first := u.holds[0]
+	for i := len(u.holds) - 1; i >= 0; i-- {
+		if h := u.holds[i]; !h.unfit {
+			first = h
+			r.keeper.add(h)
+		}
+	}
 	start := time.Now()
 	if r.config.Hooks.OnStart != nil {
-		r.config.Hooks.OnStart(h.ctx, h.Delivery)
+		for _, h := range u.holds {
+			if !h.unfit {
+				r.config.Hooks.OnStart(u.ctx, h.Delivery)
+			}
+		}
 	}
-	guard(h.ctx, h.source.handler, h.Delivery, func(err error) {
+	handlerCtx := u.ctx
+	if u.source.batch != nil {
+		handlerCtx = context.WithValue(u.ctx, batchOf{}, u)
+	}
+	guard(handlerCtx, u.source.handler, first.Delivery, func(err error) {
 		took := time.Since(start)
-		s, err := r.outcome(h, err)
-		r.finish(h, s, took, err)
+		for _, h := range u.holds {
+			if !h.unfit {
+				h.end, h.err = r.outcome(h, h.decision(err))
+			}
+		}
+		r.finish(u, took)
 	})
 }
 
@@ -60,7 +95,7 @@ func (r *run) outcome(h *hold, err error) (s storage.Settlement, why error) {
 		}
 	}()
 	s = settlement(err, h.Attempt, r.config.Backoff)
-	if interrupted(err) && errors.Is(context.Cause(h.ctx), ErrShutdown) {
+	if interrupted(err) && errors.Is(context.Cause(h.unit.ctx), ErrShutdown) {
 		s = storage.Settlement{Verdict: storage.Release, Reason: s.Reason}
 	}
 	return s, err
@@ -75,35 +110,68 @@ func interrupted(err error) bool {
 	return !panicked
 }
 
-// finish settles a delivery. The handler's place is free before that is answered.
-func (r *run) finish(h *hold, s storage.Settlement, took time.Duration, err error) {
-	live, stuck := r.keeper.returned(h)
+// finish settles what a handler had. The handler's place is free before that is answered.
+func (r *run) finish(u *unit, took time.Duration) {
+	live := make([]bool, len(u.holds))
+	for i, h := range u.holds {
+		live[i] = r.keeper.returned(h)
+	}
 	now := time.Now()
 	r.mu.Lock()
 	r.running--
 	r.settling++
-	if stuck {
+	if u.stuck {
 		r.stuck--
 	} else {
-		h.source.end(r.seconds(h.claimed), r.seconds(now))
+		u.source.end(r.seconds(u.claimed), r.seconds(now))
 	}
 	r.changed()
 	r.mu.Unlock()
 
-	done := Done{Took: took, Err: err, Settle: ErrLeaseLost}
-	if live {
-		s.Receipt = h.receipt
-		done.Verdict, done.Delay = s.Verdict, s.Delay
-		lease := r.config.Lease
-		done.Settle = r.client.settle(r.settles, s, terms{repeatFor: lease, within: min(lease/3, callPatience)})
+	for i, done := range r.settle(u, live) {
+		h := u.holds[i]
+		if !h.unfit {
+			done.Took, done.Err = took, h.err
+		}
+		r.keeper.remove(h)
+		r.report(h, done)
 	}
-	r.keeper.remove(h)
-	r.report(h, done)
 
 	r.mu.Lock()
 	r.settling--
 	r.changed()
 	r.mu.Unlock()
+}
+
+// settle settles what a handler had, except what the engine has said to be lost: a message with
+// those of other handlers, a batch in one call of its own, in its order.
+func (r *run) settle(u *unit, live []bool) []Done {
+	dones := make([]Done, len(u.holds))
+	var sent []storage.Settlement
+	var at []int // index of the hold of each
+	for i, h := range u.holds {
+		dones[i].Settle = ErrLeaseLost
+		if live[i] {
+			h.end.Receipt = h.receipt
+			dones[i].Verdict, dones[i].Delay = h.end.Verdict, h.end.Delay
+			sent, at = append(sent, h.end), append(at, i)
+		}
+	}
+	lease := r.config.Lease
+	t := terms{repeatFor: lease, within: min(lease/3, callPatience)}
+	switch {
+	case len(sent) == 0:
+	case u.source.batch == nil:
+		dones[at[0]].Settle = r.client.settle(r.settles, sent[0], t)
+	default:
+		for k, err := range r.client.settleTogether(r.settles, u.source.scope.Queue, sent, t) {
+			dones[at[k]].Settle = err
+		}
+	}
+	if u.source.ordered && u.source.batch != nil {
+		givenBack(dones)
+	}
+	return dones
 }
 
 // report logs what went wrong and tells the hook.
@@ -126,27 +194,32 @@ func (r *run) complain(h *hold, done Done) {
 	}
 	switch {
 	case errors.Is(done.Settle, ErrUnknown):
-		r.log.WarnContext(h.ctx, "settled with unknown outcome", append(attrs, "verdict", done.Verdict, "settle", done.Settle)...)
+		r.log.WarnContext(h.unit.ctx, "settled with unknown outcome", append(attrs, "verdict", done.Verdict, "settle", done.Settle)...)
 	case errors.Is(done.Settle, ErrLeaseLost):
-		r.log.WarnContext(h.ctx, "not settled, the lease was lost", attrs...)
+		r.log.WarnContext(h.unit.ctx, "not settled, the lease was lost", attrs...)
 	case done.Settle != nil:
-		r.log.ErrorContext(h.ctx, "not settled", append(attrs, "verdict", done.Verdict, "settle", done.Settle)...)
+		r.log.ErrorContext(h.unit.ctx, "not settled", append(attrs, "verdict", done.Verdict, "settle", done.Settle)...)
 	case done.Verdict == storage.Bury || h.Last():
-		r.log.ErrorContext(h.ctx, "message is dead", attrs...)
+		r.log.ErrorContext(h.unit.ctx, "message is dead", attrs...)
 	default:
-		r.log.WarnContext(h.ctx, "attempt failed", append(attrs, "delay", done.Delay)...)
+		r.log.WarnContext(h.unit.ctx, "attempt failed", append(attrs, "delay", done.Delay)...)
 	}
 }
 
-// replace makes room for another handler in place of one that is stuck.
+// replace makes room for another handler in place of one that is stuck. It is called for each message
+// that the handler has.
 func (r *run) replace(h *hold) {
+	u := h.unit
 	r.mu.Lock()
-	r.stuck++
-	h.source.end(r.seconds(h.claimed), r.seconds(time.Now()))
-	r.changed()
+	if !u.stuck {
+		u.stuck = true
+		r.stuck++
+		u.source.end(r.seconds(u.claimed), r.seconds(time.Now()))
+		r.changed()
+	}
 	r.mu.Unlock()
-	r.log.ErrorContext(h.ctx, "handler is stuck: it goes on after its context has ended",
-		"queue", h.Queue, "id", h.ID, "attempt", h.Attempt, "error", context.Cause(h.ctx))
+	r.log.ErrorContext(u.ctx, "handler is stuck: it goes on after its context has ended",
+		"queue", h.Queue, "id", h.ID, "attempt", h.Attempt, "error", context.Cause(u.ctx))
 	if r.config.Hooks.OnStuck != nil {
 		r.config.Hooks.OnStuck(h.Delivery)
 	}

@@ -32,8 +32,8 @@ type run struct {
 	mu           sync.Mutex    // guards the sources and what follows
 	reserved     int           // handlers promised to claims under way
 	claiming     int           // claims under way
-	running      int           // handlers, stuck ones included
-	settling     int           // deliveries whose handler has returned and that are not settled
+	running      int           // handlers, stuck ones included; one has a message, or a batch of them
+	settling     int           // handlers that have returned and whose deliveries are not settled
 	stuck        int           // handlers that ignore the end of their context
 	waitFailures int           // Waits that failed since the last one that worked
 	floor        float64       // charge at which a source begins that had nothing to do
@@ -47,8 +47,9 @@ func newRun(ctx context.Context, c *Consumer) *run {
 	r.handlers, r.endHandlers = context.WithCancelCause(lasting)
 	r.settles, r.endSettles = context.WithCancel(lasting)
 	for _, name := range slices.Sorted(maps.Keys(c.routes)) {
-		weight := max(c.config.Queues[name], 1)
-		r.sources = append(r.sources, &source{name: name, weight: float64(weight), handler: c.routes[name], ready: true})
+		to := c.routes[name]
+		weight := max(c.config.Queues[to.scope.Queue], 1)
+		r.sources = append(r.sources, &source{route: to, weight: float64(weight), ready: true})
 	}
 	r.keeper = &keeper{
 		engine: c.client.engine,

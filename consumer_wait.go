@@ -10,23 +10,23 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// waiting is the one Wait of a consumer, for all queues that are known to be empty. It is restarted
-// when that set changes: in a queue that is not empty notices are nothing new.
+// waiting is the one Wait of a consumer, for all sources that are known to be empty. It is restarted
+// when that set changes: from a source that is not empty notices are nothing new.
 type waiting struct {
 	*run
-	queues []string
+	idle   []*source
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when the Wait is over; nil if there was none
 }
 
-// watch makes sure that a Wait for the queues is under way, until next at the latest if that is
+// watch makes sure that a Wait for the sources is under way, until next at the latest if that is
 // set.
-func (w *waiting) watch(ctx context.Context, queues []string, next time.Time) {
-	if w.under() && slices.Equal(queues, w.queues) {
+func (w *waiting) watch(ctx context.Context, idle []*source, next time.Time) {
+	if w.under() && slices.Equal(idle, w.idle) {
 		return
 	}
 	w.stop()
-	if len(queues) == 0 {
+	if len(idle) == 0 {
 		return
 	}
 	d := storage.Forever
@@ -35,12 +35,12 @@ func (w *waiting) watch(ctx context.Context, queues []string, next time.Time) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	w.queues, w.cancel, w.ended = queues, cancel, ended
+	w.idle, w.cancel, w.ended = idle, cancel, ended
 	go func() {
 		defer poke(w.wake)
 		defer close(ended)
 		defer cancel()
-		w.wait(ctx, queues, d)
+		w.wait(ctx, idle, d)
 	}()
 }
 
@@ -66,41 +66,38 @@ func (w *waiting) stop() {
 }
 
 // wait makes one Wait and marks what it reports. After an error notices may have been missed, so
-// every queue is claimed again.
-func (r *run) wait(ctx context.Context, queues []string, d time.Duration) {
-	scopes := make([]storage.Scope, len(queues))
-	for i, q := range queues {
-		scopes[i].Queue = q
+// every source is claimed again.
+func (r *run) wait(ctx context.Context, idle []*source, d time.Duration) {
+	scopes := make([]storage.Scope, len(idle))
+	for i, s := range idle {
+		scopes[i] = s.scope
 	}
 	indexes, err := r.client.engine.Wait(ctx, scopes, d)
 	if ctx.Err() != nil {
 		return
+	}
+	ready := make([]*source, 0, len(idle))
+	for _, i := range indexes {
+		ready = append(ready, idle[i])
 	}
 	if err != nil {
 		r.mu.Lock()
 		r.waitFailures++
 		failures := r.waitFailures
 		r.mu.Unlock()
-		r.log.WarnContext(ctx, "waiting for messages failed, trying again", "queues", queues, "error", err)
+		r.log.WarnContext(ctx, "waiting for messages failed, trying again", "error", err)
 		if sleep(ctx, repeatAfter(failures)) != nil {
 			return
 		}
-		indexes = indexes[:0]
-		for i := range queues {
-			indexes = append(indexes, i)
-		}
-	}
-	var ready []string
-	for _, i := range indexes {
-		ready = append(ready, queues[i])
+		ready = idle
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
 		r.waitFailures = 0
 	}
-	for _, s := range r.sources {
-		if s.asked == 0 && slices.Contains(ready, s.name) {
+	for _, s := range ready {
+		if s.asked == 0 {
 			r.activate(s)
 		}
 	}

@@ -28,6 +28,27 @@ type Delivery[T any] struct {
 
 	record  *storage.Record
 	receipt storage.Receipt
+	choice  *choice // shared by all forms of the delivery
+}
+
+// choice is what a handler has decided about one delivery.
+type choice struct {
+	made bool
+	err  error
+}
+
+// Decide says how this delivery ends, whatever the handler returns for the others of its batch: as if
+// the handler had had it alone and returned err. Nil acks it; of several calls the last counts. It is
+// meant for [Queue.HandleBatch], and works for single deliveries too. It must not be called after the
+// handler has returned.
+func (d *Delivery[T]) Decide(err error) { *d.choice = choice{made: true, err: err} }
+
+// decision is the error that the delivery ends with, whose handler returned err.
+func (d *Delivery[T]) decision(err error) error {
+	if d.choice.made {
+		return d.choice.err
+	}
+	return err
 }
 
 func newDelivery(queue string, r *storage.Record, now time.Time) *Delivery[[]byte] {
@@ -47,6 +68,7 @@ func newDelivery(queue string, r *storage.Record, now time.Time) *Delivery[[]byt
 		Lag:         now.Sub(r.Due),
 		record:      r,
 		receipt:     r.Receipt(queue),
+		choice:      &choice{},
 	}
 }
 
@@ -80,5 +102,6 @@ func typed[T any](d *Delivery[[]byte], body T) *Delivery[T] {
 		Lag:         d.Lag,
 		record:      d.record,
 		receipt:     d.receipt,
+		choice:      d.choice,
 	}
 }

@@ -15,11 +15,11 @@ import (
 // hold is a claimed message of a running consumer.
 type hold struct {
 	*Delivery[[]byte]
-	source  *source
-	ctx     context.Context // of the handler
-	cancel  context.CancelCauseFunc
-	claimed time.Time // when the claim was answered
-	expiry  time.Time // by the consumer's clock, zero if never
+	unit   *unit              // whose handler has it
+	expiry time.Time          // by the consumer's clock, zero if never
+	unfit  bool               // no handler has begun it
+	end    storage.Settlement // without a receipt
+	err    error              // that it ended with
 
 	// Guarded by keeper.mu.
 
@@ -29,7 +29,6 @@ type hold struct {
 	lapsed    bool      // the keeper gave the lease up: it was reported lost, or could not be extended in time
 	lost      bool      // the engine said so
 	settling  bool      // the handler has returned
-	stuck     bool      // the handler has been given up
 }
 
 // keeper keeps the leases of running handlers, and ends the contexts of those that lose theirs.
@@ -61,13 +60,12 @@ func (k *keeper) add(h *hold) {
 	}
 }
 
-// returned notes that the handler has returned. It says whether the engine may still know the
-// lease, and whether the handler counts as stuck.
-func (k *keeper) returned(h *hold) (live, stuck bool) {
+// returned notes that the handler has returned. It says whether the engine may still know the lease.
+func (k *keeper) returned(h *hold) (live bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h.settling = true
-	return !h.lost, h.stuck
+	return !h.lost
 }
 
 func (k *keeper) remove(h *hold) {
@@ -124,7 +122,7 @@ func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
 	due := map[string][]storage.Receipt{}
 	var lapsed, stuck []*hold
 	for receipt, h := range k.held {
-		if h.ended.IsZero() && h.ctx.Err() != nil {
+		if h.ended.IsZero() && h.unit.ctx.Err() != nil {
 			h.ended = now
 		}
 		switch {
@@ -137,7 +135,6 @@ func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
 			due[h.Queue] = append(due[h.Queue], receipt)
 		}
 		if !h.settling && !h.ended.IsZero() && now.Sub(h.ended) >= k.grace {
-			h.stuck = true
 			delete(k.held, receipt)
 			stuck = append(stuck, h)
 		}
@@ -196,8 +193,8 @@ func (k *keeper) extend(ctx context.Context, queue string, rs []storage.Receipt)
 // the sooner they stop, the less is done twice.
 func (k *keeper) stop(lapsed []*hold) {
 	for _, h := range lapsed {
-		h.cancel(ErrLeaseLost)
-		k.log.WarnContext(h.ctx, "lease lost, stopping its handler", "queue", h.Queue, "id", h.ID, "attempt", h.Attempt)
+		h.unit.cancel(ErrLeaseLost)
+		k.log.WarnContext(h.unit.ctx, "lease lost, stopping its handler", "queue", h.Queue, "id", h.ID, "attempt", h.Attempt)
 		if k.hooks.OnLeaseLost != nil {
 			k.hooks.OnLeaseLost(h.Delivery)
 		}

@@ -157,14 +157,16 @@ func (q *Queue[T]) Messages(ctx context.Context, c *Client, state storage.State)
 // decode is dead at once. It panics if the handler is nil, the queue has one there already, or the
 // consumer is running. The middleware listed first is the outermost.
 func (q *Queue[T]) Handle(c *Consumer, h func(ctx context.Context, d *Delivery[T]) error, wraps ...Middleware) {
-	if h == nil {
-		misuse("queue %q has a nil handler", q.name)
-	}
-	c.handle(q.name, func(ctx context.Context, d *Delivery[[]byte]) error {
-		body, err := decode(q.codec, d.Body)
-		if err != nil {
-			return DeadLetter(err)
-		}
-		return h(ctx, typed(d, body))
-	}, wraps)
+	q.Except().Handle(c, h, wraps...)
+}
+
+// HandleBatch makes a consumer run h for batches of messages, see [BatchConfig]. Messages whose
+// bodies do not decode are dead at once and not in the batch. Otherwise it is like Handle.
+func (q *Queue[T]) HandleBatch(
+	c *Consumer,
+	h func(ctx context.Context, key string, ds []*Delivery[T]) error,
+	config BatchConfig,
+	wraps ...Middleware,
+) {
+	q.Except().HandleBatch(c, h, config, wraps...)
 }

@@ -4,6 +4,8 @@ package bide
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +32,47 @@ func (c *Client) settle(ctx context.Context, s storage.Settlement, t terms) erro
 		return wrapID(ErrLeaseLost, op, queue, id)
 	}
 	return nil
+}
+
+// settleTogether ends leases of one queue in order, in one call, which is repeated as that of a
+// settlement is. It returns an error for each.
+func (c *Client) settleTogether(ctx context.Context, queue string, ss []storage.Settlement, t terms) []error {
+	errs := make([]error, len(ss))
+	if !c.settles.enter() {
+		for i := range ss {
+			errs[i] = wrapID(ErrClosed, ss[i].Verdict.String(), queue, ss[i].Receipt.ID)
+		}
+		return errs
+	}
+	defer c.settles.exit()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.settles.ctx, cancel)() // Close has waited long enough
+	for i := range ss {
+		ss[i].Reason = storage.CutReason(strings.ToValidUTF8(ss[i].Reason, "?"))
+	}
+	began := time.Now()
+	for tries := 1; ; tries++ {
+		lost, err := c.settleBatch(ctx, t.within, queue, slices.Clone(ss))
+		left := t.repeatFor - time.Since(began)
+		if errors.Is(err, ErrUnavailable) && left > 0 && sleep(ctx, min(left, repeatAfter(tries))) == nil {
+			continue
+		}
+		for i := range ss {
+			op, id := ss[i].Verdict.String(), ss[i].Receipt.ID
+			switch {
+			case errors.Is(err, ErrInvalid) && tries == 1:
+				errs[i] = wrapID(err, op, queue, id)
+			case err != nil:
+				errs[i] = fate(unsureError{err}, op, queue, id)
+			case lost[i] && tries > 1:
+				errs[i] = &UnknownError{Queue: queue, ID: id, Err: ErrLeaseLost}
+			case lost[i]:
+				errs[i] = wrapID(ErrLeaseLost, op, queue, id)
+			}
+		}
+		return errs
+	}
 }
 
 // settleBatch is one call of the engine. It says for each settlement whether its lease was lost. Of

@@ -4,18 +4,21 @@ package bide
 
 import "time"
 
-// source is a queue as a running consumer sees it. Its fields are guarded by run.mu.
+// source is a queue, or a part of one, as a running consumer sees it. Its fields are guarded by
+// run.mu.
 //
 // Queues share the handlers by time: each is charged what its handlers took, divided by its weight,
 // and who was charged least goes first. So neither a long backlog nor slow handlers of one queue
 // keep the others waiting, and what one does not use goes to the rest.
 type source struct {
-	name    string
-	weight  float64
-	handler Handler
+	*route
+	weight float64
+
+	configured bool // the engine knows the batches of the route
+	ordered    bool // the queue is, as far as is known: only looked at for batches
 
 	ready    bool      // a claim may find something
-	asked    int       // messages that the claim under way asks for, 0 if there is none
+	asked    int       // handlers that the claim under way is for, 0 if there is none
 	sent     time.Time // when that claim was begun
 	next     time.Time // ready from then on, zero if only a notice makes it so
 	failures int       // claims that failed since the last one that worked
