@@ -5,6 +5,7 @@ package memstore
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/bidemq/bide/storage"
 )
@@ -91,10 +92,8 @@ func (c *call) retain(r *record) {
 func (c *call) trim() {
 	for range storage.Sweep {
 		r, ok := c.done.Min()
-		if !ok || !(!c.config.Retains() ||
-			c.config.RetainFor > 0 && !r.Finished.Add(c.config.RetainFor).After(c.now) ||
-			c.config.RetainCount > 0 && c.done.Len() > c.config.RetainCount ||
-			c.config.RetainBytes > 0 && c.retained > c.config.RetainBytes) {
+		if !ok || c.mayStay(r, c.config.RetainFor, c.config.RetainCount, c.done.Len()) && c.config.Retains() &&
+			(c.config.RetainBytes == 0 || c.retained <= c.config.RetainBytes) {
 			break
 		}
 		c.total.Trimmed++
@@ -102,13 +101,17 @@ func (c *call) trim() {
 	}
 	for range storage.Sweep {
 		r, ok := c.dead.Min()
-		if !ok || !(c.config.DeadFor > 0 && !r.Finished.Add(c.config.DeadFor).After(c.now) ||
-			c.config.DeadCount > 0 && c.dead.Len() > c.config.DeadCount) {
+		if !ok || c.mayStay(r, c.config.DeadFor, c.config.DeadCount, c.dead.Len()) {
 			break
 		}
 		c.total.Trimmed++
 		c.forget(r)
 	}
+}
+
+// mayStay says whether a finished record is within limits of age and number, where 0 is none.
+func (c *call) mayStay(r *record, age time.Duration, most, n int) bool {
+	return (age == 0 || r.Finished.Add(age).After(c.now)) && (most == 0 || n <= most)
 }
 
 // forget takes a finished record out of the queue.

@@ -108,8 +108,11 @@ func (e *ConfigEdit) Check() error {
 		what string
 		of   *time.Duration
 	}{
-		{"expiry", e.ExpireIn}, {"linger", e.Linger}, {"idle time of keys", e.KeyIdle},
-		{"time to retain", e.RetainFor}, {"time to keep the dead", e.DeadFor},
+		{"expiry", e.ExpireIn},
+		{"linger", e.Linger},
+		{"idle time of keys", e.KeyIdle},
+		{"time to retain", e.RetainFor},
+		{"time to keep the dead", e.DeadFor},
 	} {
 		if d.of == nil {
 			continue
@@ -124,9 +127,12 @@ func (e *ConfigEdit) Check() error {
 		most int
 	}{
 		{"max deliveries", e.MaxDeliveries, MaxAttempts},
-		{"key limit", e.KeyLimit, MaxBatch}, {"min batch", e.MinBatch, MaxBatch},
-		{"max length", e.MaxLen, MaxLen}, {"max length per key", e.MaxPerKey, MaxLen},
-		{"retained records", e.RetainCount, MaxLen}, {"dead records", e.DeadCount, MaxLen},
+		{"key limit", e.KeyLimit, MaxBatch},
+		{"min batch", e.MinBatch, MaxBatch},
+		{"max length", e.MaxLen, MaxLen},
+		{"max length per key", e.MaxPerKey, MaxLen},
+		{"retained records", e.RetainCount, MaxLen},
+		{"dead records", e.DeadCount, MaxLen},
 	} {
 		if n.of == nil {
 			continue

@@ -5,6 +5,7 @@ package storage
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -231,14 +232,17 @@ func (s *Scope) Check() error {
 
 // String names the scope: equal scopes have the same name, different ones do not.
 func (s *Scope) String() string {
-	name := s.Queue
+	if s.All() {
+		return s.Queue
+	}
+	parts := []string{s.Queue}
 	for _, k := range s.Keys {
-		name += "\x00+" + k
+		parts = append(parts, "+"+k)
 	}
 	for _, k := range s.Except {
-		name += "\x00-" + k
+		parts = append(parts, "-"+k)
 	}
-	return name
+	return strings.Join(parts, "\x00")
 }
 
 // All says whether the scope is the whole queue.

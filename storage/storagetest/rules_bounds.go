@@ -168,12 +168,25 @@ func r12Log(t *testing.T, h *harness) {
 func r12Wrong(t *testing.T, h *harness) {
 	h.configure(storage.ConfigEdit{MaxLen: new(7)})
 	for _, e := range []storage.ConfigEdit{
-		{MaxLen: new(-1)}, {MaxPerKey: new(-1)}, {MaxLen: new(storage.MaxLen + 1)}, {Overflow: new(storage.Overflow(9))},
-		{KeyLimit: new(-1)}, {KeyLimit: new(storage.MaxBatch + 1)}, {MinBatch: new(2)}, {Linger: new(time.Second)},
-		{MinBatch: new(1), Linger: new(time.Second)}, {MinBatch: new(-1)}, {Linger: new(-time.Second), MinBatch: new(2)},
-		{Ordered: new(true), KeyLimit: new(2)}, {KeyLimit: new(2), MinBatch: new(3), Linger: new(time.Second)},
-		{KeyIdle: new(-time.Second)}, {RetainFor: new(-time.Second)}, {RetainCount: new(-1)}, {RetainBytes: new(int64(-1))},
-		{DeadFor: new(-time.Second)}, {DeadCount: new(-1)},
+		{MaxLen: new(-1)},
+		{MaxPerKey: new(-1)},
+		{MaxLen: new(storage.MaxLen + 1)},
+		{Overflow: new(storage.Overflow(9))},
+		{KeyLimit: new(-1)},
+		{KeyLimit: new(storage.MaxBatch + 1)},
+		{MinBatch: new(2)},
+		{Linger: new(time.Second)},
+		{MinBatch: new(1), Linger: new(time.Second)},
+		{MinBatch: new(-1)},
+		{Linger: new(-time.Second), MinBatch: new(2)},
+		{Ordered: new(true), KeyLimit: new(2)},
+		{KeyLimit: new(2), MinBatch: new(3), Linger: new(time.Second)},
+		{KeyIdle: new(-time.Second)},
+		{RetainFor: new(-time.Second)},
+		{RetainCount: new(-1)},
+		{RetainBytes: new(int64(-1))},
+		{DeadFor: new(-time.Second)},
+		{DeadCount: new(-1)},
 		{Paused: new(true), MaxLen: new(-1)},
 	} {
 		_, err := h.engine.Configure(h.ctx(), h.queue, e)
