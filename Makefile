@@ -68,6 +68,7 @@ cover:
 ## lint: golangci-lint and the import rules
 lint:
 	$(LINT) run --build-tags timed ./...
+	cd importtest && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
 
 ## fmt: format
 fmt:
@@ -80,6 +81,7 @@ fix:
 ## tidy-check: go.mod and go.sum are as go mod tidy makes them
 tidy-check:
 	$(GO) mod tidy -diff
+	cd importtest && $(GO) mod tidy -diff
 
 ## hooks: run format, vet and short tests before each commit
 hooks:

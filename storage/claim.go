@@ -2,7 +2,11 @@
 
 package storage
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Scope names records that somebody asks for: those of a queue, of certain keys of it, or of all
 // but certain keys. The key "" stands for the records without one.
@@ -10,6 +14,32 @@ type Scope struct {
 	Queue  string
 	Keys   []string // only these keys, at most MaxKeys; none is all
 	Except []string // not these keys, at most MaxKeys; not with Keys
+}
+
+// String names the scope: equal scopes have the same name, different ones do not.
+func (s *Scope) String() string {
+	if s.All() {
+		return s.Queue
+	}
+	parts := []string{s.Queue}
+	for _, k := range s.Keys {
+		parts = append(parts, "+"+k)
+	}
+	for _, k := range s.Except {
+		parts = append(parts, "-"+k)
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// All says whether the scope is the whole queue.
+func (s *Scope) All() bool { return len(s.Keys) == 0 && len(s.Except) == 0 }
+
+// Has says whether the scope has the records of a key.
+func (s *Scope) Has(key string) bool {
+	if len(s.Keys) > 0 {
+		return slices.Contains(s.Keys, key)
+	}
+	return !slices.Contains(s.Except, key)
 }
 
 // Claim asks for due records of one queue.
