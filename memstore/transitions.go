@@ -21,6 +21,7 @@ func (c *call) sweep() {
 		}
 		c.lapse(r)
 	}
+	c.expireIdle()
 	for range storage.Sweep {
 		r, ok := c.expiring.Min()
 		if !ok || r.Expires().After(c.now) {
@@ -35,7 +36,6 @@ func (c *call) sweep() {
 		}
 		c.free(w.id)
 	}
-	c.expireIdle()
 	c.trim()
 }
 

@@ -152,10 +152,10 @@
 // # What time does
 //
 // Leases end and records expire by themselves. Calls by id see that at once. Every other call on a
-// queue first works off up to [Sweep] ended leases (earliest end first, then sequence) and after
-// them up to [Sweep] expiries (earliest first, then sequence), so that no call is unbounded; what
-// is left over is still shown in the state that it had, and Claim answers Next 0 for it. After
-// those come, up to Sweep each: dedup windows, waiting records of idle keys (longest idle first, then
-// by name; in the key's order), done and then dead records beyond the limits. A change of KeyLimit,
-// MinBatch or Linger reaches the first Sweep keys, by name, at once, and Sweep more with every call.
+// queue first works off, up to [Sweep] of each, so that no call is unbounded: ended leases (earliest
+// end first, then sequence); waiting records of idle keys (longest idle first, then by name; in the
+// key's order); expiries (earliest first, then sequence); dedup windows; done and then dead records
+// beyond the limits. What is left over is still shown in the state that it had, and Claim answers
+// Next 0 for leases and expiries among it. A change of KeyLimit, MinBatch or Linger reaches the first
+// Sweep keys, by name, at once, and Sweep more with every call.
 package storage

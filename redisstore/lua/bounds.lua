@@ -97,7 +97,7 @@ do -- what is local here is not counted: a script may have 200 locals
     call("HDEL", RECORDS, "\3" .. m)
   end
 
-  local function trim(key, may_stay)
+  local function trim_one(key, may_stay)
     for _ = 1, SWEEP do
       local head = call("ZRANGE", key, 0, 0, "WITHSCORES")
       if not head[1] or may_stay(tonumber(head[2])) then return end
@@ -106,7 +106,12 @@ do -- what is local here is not counted: a script may have 200 locals
     end
   end
 
-  local function expire_idle()
+  -- expire_idle expires waiting records of keys that nobody has joined for too long.
+  function groups.expire_idle()
+    if stepped then pass = "\1" end
+    if pass ~= "" then go_over() end
+    groups.flush()
+    if set_to.key_idle == 0 then return end
     local left = SWEEP
     while left > 0 do
       local key = call("ZRANGE", IDLE, "-inf", number(now - set_to.key_idle), "BYSCORE", "LIMIT", 0, 1)[1]
@@ -124,19 +129,17 @@ do -- what is local here is not counted: a script may have 200 locals
     end
   end
 
-  function groups.sweep()
-    if stepped then pass = "\1" end
-    if pass ~= "" then go_over() end
+  -- trim removes finished records beyond the limits.
+  function groups.trim()
     groups.flush()
-    if set_to.key_idle > 0 then expire_idle() end
-    trim(DONE, function(at)
+    trim_one(DONE, function(at)
       return (retains() or not more[1]) -- without settings nobody has said that none be kept
         and (set_to.retain_for == 0 or at + set_to.retain_for > now)
         and (set_to.retain_count == 0 or call("ZCARD", DONE) <= set_to.retain_count)
         and (set_to.retain_bytes == 0 or numbers.done_bytes <= set_to.retain_bytes)
     end)
     if set_to.dead_for + set_to.dead_count > 0 then
-      trim(DEAD, function(at)
+      trim_one(DEAD, function(at)
         return (set_to.dead_for == 0 or at + set_to.dead_for > now)
           and (set_to.dead_count == 0 or call("ZCARD", DEAD) <= set_to.dead_count)
       end)

@@ -144,6 +144,7 @@ local function sweep()
     local head = call("ZRANGE", LEASES, 0, 0, "WITHSCORES")
     ending = tonumber(head[2] or math.huge)
   end
+  if groups then groups.expire_idle() end
   local left = SWEEP
   while left > 0 do -- the successor of an expired record may have expired too
     local late = over(EXPIRIES, USE_EXPIRIES, left)
@@ -156,7 +157,7 @@ local function sweep()
   end
   local ended = over(WINDOWS, USE_WINDOWS, SWEEP)
   if #ended > 0 then call("ZREMRANGEBYRANK", WINDOWS, 0, #ended - 1) end
-  if groups then groups.sweep() end
+  if groups then groups.trim() end
 end
 
 -- A script at maxmemory may go on if its first write does not grow anything.
