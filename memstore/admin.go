@@ -47,7 +47,7 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 		Leased: int64(c.leased.Len()),
 		Dead:   int64(c.dead.Len()),
 		Done:   int64(c.done.Len()),
-		Keys:   int64(len(c.groups)),
+		Keys:   int64(len(c.keys)),
 		Total:  c.total,
 	}
 	for _, w := range c.waiting {
@@ -188,12 +188,12 @@ func (s *Store) Configure(ctx context.Context, queue string, e storage.ConfigEdi
 	if err != nil {
 		return storage.QueueConfig{}, err
 	}
-	if config.Ordered != c.config.Ordered && len(c.groups) > 0 {
+	if config.Ordered != c.config.Ordered && len(c.keys) > 0 {
 		return storage.QueueConfig{}, fmt.Errorf("%w: queue %q has messages with keys waiting or leased, their order cannot change", storage.ErrConflict, queue)
 	}
 	c.keep()
 	c.config = config
-	for _, g := range c.groups {
+	for _, g := range c.keys {
 		c.place(g)
 	}
 	c.made = true // R15

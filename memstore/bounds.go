@@ -33,7 +33,7 @@ func (c *call) room(r, old *record) error {
 
 // crowd counts the waiting records of a record's key and of the queue.
 func (c *call) crowd(r *record) (inKey, inAll int) {
-	if g := c.groups[r.Key]; g != nil {
+	if g := c.keys[r.Key]; g != nil {
 		inKey = g.waiting.Len()
 	}
 	for _, w := range c.waiting {
@@ -63,7 +63,7 @@ func (c *call) makeRoom(r *record) (dropped []string) {
 func (c *call) excess(r *record) *record {
 	inKey, inAll := c.crowd(r)
 	if most := c.config.MaxPerKey; most > 0 && r.Key != "" && inKey >= most {
-		head, _ := c.groups[r.Key].waiting.Min()
+		head, _ := c.keys[r.Key].waiting.Min()
 		return head
 	}
 	if most := c.config.MaxLen; most > 0 && inAll >= most {

@@ -69,12 +69,12 @@ func (k *claim) first() (*record, *group) {
 	for p := storage.MaxPriority; p >= 0; p-- {
 		r := k.dueKeyless(p)
 		g := k.call.turn(&k.scope, p)
-		if g != nil && g.since.After(k.now) {
+		if g != nil && g.stands.since.After(k.now) {
 			g = nil
 		}
 		switch {
 		case r == nil && g == nil:
-		case r == nil || g != nil && cmp.Or(r.Due.Compare(g.since), cmp.Compare(r.Seq, g.number)) > 0:
+		case r == nil || g != nil && cmp.Or(r.Due.Compare(g.stands.since), cmp.Compare(r.Seq, g.number)) > 0:
 			return nil, g
 		default:
 			return r, nil
@@ -151,7 +151,7 @@ func (k *claim) lease(r *record) {
 	r.State = storage.Leased
 	r.Lease = storage.Lease{Token: k.token, Until: k.now.Add(storage.Millis(k.Lease)), By: k.By}
 	k.leased.Set(r)
-	if g := k.groups[r.Key]; g != nil {
+	if g := k.keys[r.Key]; g != nil {
 		g.leased.Set(r)
 		g.served, g.number = k.now, k.token
 		k.place(g)

@@ -22,22 +22,40 @@ type group struct {
 	number  int64     // token that it was served with last, or sequence that it began with
 	joined  time.Time // when a record joined it last
 
-	placed   bool
-	priority int       // where it is placed
-	since    time.Time // from when on it is claimable
-	turn     int64     // number as of then
+	stands stand
 }
 
-// turns are the keys whose heads have one priority, in the order of their turns. R3
-type turns struct {
+// stand is where a group stands in the orders of groups. It changes only while it is in none.
+type stand struct {
+	placed   bool // in turns
+	priority int  // of the head
+	since    time.Time
+	number   int64
+	waiting  int
+	head     time.Time // due time
+	joined   time.Time
+}
+
+// groups are keys in some order, and by name among equals.
+type groups struct {
 	*btree.BTreeG[*group]
 }
 
-func newTurns() turns {
-	return turns{btree.NewBTreeGOptions(func(a, b *group) bool {
-		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.turn, b.turn), cmp.Compare(a.key, b.key)) < 0
+func newGroups(compare func(a, b stand) int) groups {
+	return groups{btree.NewBTreeGOptions(func(a, b *group) bool {
+		return cmp.Or(compare(a.stands, b.stands), cmp.Compare(a.key, b.key)) < 0
 	}, btree.Options{NoLocks: true})}
 }
+
+// turns order keys whose heads have one priority. R3
+func turns(a, b stand) int {
+	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.number, b.number))
+}
+
+func byName(stand, stand) int        { return 0 }
+func byJoined(a, b stand) int        { return a.joined.Compare(b.joined) }
+func largestFirst(a, b stand) int    { return cmp.Compare(b.waiting, a.waiting) }
+func oldestHeadFirst(a, b stand) int { return a.head.Compare(b.head) }
 
 // orderedAt is the instant that places a waiting or leased record in its key. R3 R11
 func (q *queue) orderedAt(r *record) time.Time {
@@ -49,38 +67,58 @@ func (q *queue) orderedAt(r *record) time.Time {
 
 // group returns the group of a record, which begins with it if there is none.
 func (c *call) group(r *record) *group {
-	g := c.groups[r.Key]
+	g := c.keys[r.Key]
 	if g == nil {
 		g = &group{
 			key: r.Key, waiting: newOrder(c.orderedAt), leased: newOrder(c.orderedAt),
 			served: c.now, number: r.Seq, joined: c.now,
 		}
-		c.groups[r.Key] = g
+		c.keys[r.Key] = g
+		c.insert(g)
 	}
 	return g
 }
 
 // leave ends the group of a record that has left it, if it was the last.
 func (c *call) leave(r *record) {
-	if g := c.groups[r.Key]; g != nil && g.waiting.Len()+g.leased.Len() == 0 {
-		delete(c.groups, r.Key)
+	if g := c.keys[r.Key]; g != nil && g.waiting.Len()+g.leased.Len() == 0 {
+		c.remove(g)
+		delete(c.keys, r.Key)
 	}
 }
 
-// place puts a group where its turn is, after something about it has changed.
+// place puts a group where it belongs, after something about it has changed.
 func (q *queue) place(g *group) {
-	if g.placed {
-		q.turns[g.priority].Delete(g)
-		g.placed = false
+	q.remove(g)
+	g.stands = stand{number: g.number, waiting: g.waiting.Len(), joined: g.joined}
+	if head, ok := g.waiting.Min(); ok {
+		g.stands.placed, g.stands.priority, g.stands.head = !q.blocked(g), head.Priority, head.Due
+		g.stands.since = later(q.heldUntil(g), g.served)
 	}
-	head, ok := g.waiting.Min()
-	if !ok || q.blocked(g) {
-		return
+	q.insert(g)
+}
+
+func (q *queue) insert(g *group) {
+	q.names.Set(g)
+	q.sizes.Set(g)
+	if g.stands.waiting > 0 {
+		q.heads.Set(g)
+		q.idle.Set(g)
 	}
-	q.made = true
-	g.placed, g.priority, g.turn = true, head.Priority, g.number
-	g.since = later(q.heldUntil(g), g.served)
-	q.turns[g.priority].Set(g)
+	if g.stands.placed {
+		q.made = true
+		q.turns[g.stands.priority].Set(g)
+	}
+}
+
+func (q *queue) remove(g *group) {
+	q.names.Delete(g)
+	q.sizes.Delete(g)
+	q.heads.Delete(g)
+	q.idle.Delete(g)
+	if g.stands.placed {
+		q.turns[g.stands.priority].Delete(g)
+	}
 }
 
 // blocked says whether a group has as many leases as it may.
@@ -148,7 +186,7 @@ func (c *call) giveBack(r *record, ended time.Time) {
 		return
 	}
 	var behind []*record
-	c.groups[r.Key].leased.Ascend(r, func(other *record) bool {
+	c.keys[r.Key].leased.Ascend(r, func(other *record) bool {
 		behind = append(behind, other)
 		return true
 	})
@@ -168,23 +206,12 @@ func (c *call) expireIdle() {
 	if c.config.KeyIdle == 0 {
 		return
 	}
-	isIdle := func(g *group) bool {
-		return g.waiting.Len() > 0 && !g.joined.Add(c.config.KeyIdle).After(c.now)
-	}
-	var idle []*group
-	for _, g := range c.groups {
-		if isIdle(g) {
-			idle = append(idle, g)
+	for range storage.Sweep {
+		g, ok := c.idle.Min()
+		if !ok || g.joined.Add(c.config.KeyIdle).After(c.now) {
+			return
 		}
-	}
-	slices.SortFunc(idle, func(a, b *group) int {
-		return cmp.Or(a.joined.Compare(b.joined), cmp.Compare(a.key, b.key))
-	})
-	left := storage.Sweep
-	for _, g := range idle {
-		for ; left > 0 && isIdle(g); left-- { // a successor may have joined meanwhile
-			head, _ := g.waiting.Min()
-			c.expire(head)
-		}
+		head, _ := g.waiting.Min()
+		c.expire(head)
 	}
 }

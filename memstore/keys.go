@@ -3,9 +3,7 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -21,30 +19,32 @@ func (s *Store) Keys(ctx context.Context, now time.Time, queue string, f storage
 		return nil, err
 	}
 	defer c.end()
-	var keys []storage.KeyStats
-	for _, g := range c.groups {
-		k := storage.KeyStats{Key: g.key, Waiting: int64(g.waiting.Len()), Leased: int64(g.leased.Len())}
-		if head, ok := g.waiting.Min(); ok {
-			k.Head = head.Due
+	if f.Key != "" {
+		if g := c.keys[f.Key]; g != nil && (f.By != storage.Oldest || g.stands.waiting > 0) {
+			return []storage.KeyStats{g.stats()}, nil
 		}
-		switch {
-		case f.Key != "" && f.Key != k.Key, k.Key <= f.After, f.By == storage.Oldest && k.Waiting == 0:
-		default:
-			keys = append(keys, k)
-		}
+		return nil, nil
 	}
-	slices.SortFunc(keys, func(a, b storage.KeyStats) int {
-		order := 0
-		switch f.By {
-		case storage.ByName:
-		case storage.Largest:
-			order = cmp.Compare(b.Waiting, a.Waiting)
-		case storage.Oldest:
-			order = a.Head.Compare(b.Head)
+	var keys []storage.KeyStats
+	list := func(g *group) bool {
+		if g.key > f.After || f.By != storage.ByName {
+			keys = append(keys, g.stats())
 		}
-		return cmp.Or(order, cmp.Compare(a.Key, b.Key))
-	})
-	return keys[:min(len(keys), f.Limit)], nil
+		return len(keys) < f.Limit
+	}
+	switch f.By {
+	case storage.ByName:
+		c.names.Ascend(&group{key: f.After}, list)
+	case storage.Largest:
+		c.sizes.Scan(list)
+	case storage.Oldest:
+		c.heads.Scan(list)
+	}
+	return keys, nil
+}
+
+func (g *group) stats() storage.KeyStats {
+	return storage.KeyStats{Key: g.key, Waiting: int64(g.waiting.Len()), Leased: int64(g.leased.Len()), Head: g.stands.head}
 }
 
 // Told implements [storage.Admin].

@@ -51,15 +51,19 @@ type queue struct {
 	windows  map[string]time.Time  // ends of dedup windows by id; none for a live id
 	ending   *btree.BTreeG[window] // the same windows by end
 
-	groups   map[string]*group              // by key
-	turns    [storage.MaxPriority + 1]turns // groups by the priority of their heads
-	keyless  [storage.MaxPriority + 1]order // waiting ones without a key, by due time
-	waiting  [storage.MaxPriority + 1]order // by due time
-	leased   order                          // by end of lease
-	dead     order                          // by instant of death
-	done     order                          // by instant of the ack
-	expiring order                          // waiting ones by expiry
-	retained int64                          // bytes of bodies and headers of done
+	keys     map[string]*group               // the groups
+	names    groups                          // all of them, by name
+	sizes    groups                          // all of them, largest first
+	heads    groups                          // those with waiting records, oldest head first
+	idle     groups                          // the same, by when a record has joined last
+	turns    [storage.MaxPriority + 1]groups // those that are claimable at some time, by the priority of their heads
+	keyless  [storage.MaxPriority + 1]order  // waiting ones without a key, by due time
+	waiting  [storage.MaxPriority + 1]order  // by due time
+	leased   order                           // by end of lease
+	dead     order                           // by instant of death
+	done     order                           // by instant of the ack
+	expiring order                           // waiting ones by expiry
+	retained int64                           // bytes of bodies and headers of done
 
 	made bool // the call under way made something claimable, now or later
 }
@@ -70,7 +74,11 @@ func newQueue(name string) *queue {
 		live:     map[string]*record{},
 		finished: map[string][]*record{},
 		windows:  map[string]time.Time{},
-		groups:   map[string]*group{},
+		keys:     map[string]*group{},
+		names:    newGroups(byName),
+		sizes:    newGroups(largestFirst),
+		heads:    newGroups(oldestHeadFirst),
+		idle:     newGroups(byJoined),
 		leased:   newOrder(func(r *record) time.Time { return r.Lease.Until }),
 		dead:     newOrder(func(r *record) time.Time { return r.Finished }),
 		done:     newOrder(func(r *record) time.Time { return r.Finished }),
@@ -82,7 +90,7 @@ func newQueue(name string) *queue {
 	for i := range q.waiting {
 		q.waiting[i] = newOrder(func(r *record) time.Time { return r.Due })
 		q.keyless[i] = newOrder(func(r *record) time.Time { return r.Due })
-		q.turns[i] = newTurns()
+		q.turns[i] = newGroups(turns)
 	}
 	return q
 }
@@ -98,6 +106,10 @@ func (q *queue) instant(now time.Time, clock func() time.Time) time.Time {
 			return q.clock
 		}
 		q.total.ClockSteps++
+		for _, g := range q.keys { // whose turns would come when the clock is there again
+			g.served = earlier(g.served, t)
+			q.place(g)
+		}
 	}
 	q.clock = t
 	return t
@@ -119,7 +131,7 @@ func (q *queue) nextAt(scope *storage.Scope) (time.Time, bool) {
 	}
 	for p := range q.turns {
 		if g := q.turn(scope, p); g != nil {
-			note(g.since)
+			note(g.stands.since)
 		}
 	}
 	if head, ok := q.leased.Min(); ok {
@@ -159,7 +171,7 @@ func (c *call) wait(r *record) {
 
 // unplace takes a live record out of the orders it stands in.
 func (q *queue) unplace(r *record) {
-	g := q.groups[r.Key]
+	g := q.keys[r.Key]
 	if r.State == storage.Leased {
 		q.leased.Delete(r)
 		if g != nil {

@@ -131,8 +131,9 @@ func (c *call) join(r *record) {
 	c.free(r.ID)
 	c.live[r.ID] = r
 	c.wait(r)
-	if g := c.groups[r.Key]; g != nil {
+	if g := c.keys[r.Key]; g != nil {
 		g.joined = c.now
+		c.place(g)
 	}
 }
 
