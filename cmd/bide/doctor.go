@@ -39,7 +39,7 @@ Exit codes: 0 nothing to mend, 1 warnings, 2 problems, 4 the store cannot be rea
 				return invalid("--watch %s is negative", watch)
 			}
 			found, err := a.examine(c.Context(), watch)
-			return errors.Join(a.showFindings(found), err, verdict(found))
+			return errors.Join(a.showFindings(found, err == nil), err, verdict(found))
 		},
 	}
 	c.Flags().DurationVar(&watch, "watch", 0, "look twice, this far apart, and tell when the store will be full")
@@ -173,7 +173,7 @@ func verdict(found []doctor.Finding) error {
 	return nil
 }
 
-func (a *app) showFindings(found []doctor.Finding) error {
+func (a *app) showFindings(found []doctor.Finding, whole bool) error {
 	if a.json {
 		for _, f := range found {
 			if err := a.printJSON(f); err != nil {
@@ -192,7 +192,7 @@ func (a *app) showFindings(found []doctor.Finding) error {
 			a.printf("  > %s\n", m)
 		}
 	}
-	if worst := doctor.Worst(found); worst == "" || worst == doctor.Note {
+	if worst := doctor.Worst(found); whole && (worst == "" || worst == doctor.Note) {
 		a.printf("nothing to mend\n")
 	}
 	return nil
