@@ -5,6 +5,7 @@ package bide
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -48,6 +49,24 @@ type ConsumerConfig struct {
 	Logger *slog.Logger
 	// Hooks are called by the consumer; OnEnqueue is the client's.
 	Hooks Hooks
+	// OnDead is called for every message that dies in the queues of the consumer, whatever killed
+	// it: the last attempt, a handler that gave up, the end of a lease while no consumer ran, too
+	// many deliveries. It is called at least once, and normally once, also where several consumers
+	// have one; a message is told again if OnDead failed for it, or if the process ended before it
+	// was noted that it had been told. One call runs at a time for each queue.
+	//
+	// The engine keeps what is not told with the dead themselves (storage.QueueConfig.TellDead, which
+	// Run switches on for the queues). So what died before that is not told, nor what is purged,
+	// redriven or over the limits of dead messages before its turn comes.
+	//
+	// ctx ends when Run does, or before: somebody else may tell then. What dies in the drain is told
+	// before Run returns, if that takes no longer than Grace.
+	OnDead func(ctx context.Context, dead Dead) error
+	// OnDeadEvery is how often the queues are looked through for dead messages to tell, 0 is 5 s. A
+	// death by this consumer is told at once; one by another process, or by the end of a lease, is
+	// known to the engine alone, which does not report it by itself. A look costs one call for each
+	// queue.
+	OnDeadEvery time.Duration
 }
 
 // Consumer claims the messages of its queues and runs their handlers.
@@ -69,6 +88,7 @@ func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
 	}
 	config.Concurrency = cmp.Or(config.Concurrency, 16)
 	config.Lease = cmp.Or(config.Lease, 30*time.Second)
+	config.OnDeadEvery = cmp.Or(config.OnDeadEvery, 5*time.Second)
 	config.Grace = cmp.Or(config.Grace, 10*time.Second)
 	config.DrainTimeout = cmp.Or(config.DrainTimeout, 30*time.Second)
 	config.Queues = maps.Clone(config.Queues)
@@ -85,9 +105,9 @@ func NewConsumer(client *Client, config ConsumerConfig) *Consumer {
 		}
 		config.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
-	if config.Concurrency < 1 || config.Grace < 0 || config.Timeout < 0 ||
+	if config.Concurrency < 1 || config.Grace < 0 || config.Timeout < 0 || config.OnDeadEvery < 0 ||
 		config.Lease < time.Second || config.Lease > storage.MaxLease {
-		misuse("NewConsumer: Concurrency, Lease, Grace or Timeout is out of its bounds")
+		misuse("NewConsumer: Concurrency, Lease, Grace, Timeout or OnDeadEvery is out of its bounds")
 	}
 	for name, weight := range config.Queues {
 		if weight < 1 {
@@ -169,8 +189,10 @@ func (c *Consumer) Run(ctx context.Context) error {
 	keeping.Go(func() { r.keeper.run(keepCtx) })
 	defer keeping.Wait()
 	defer stopKeeping()
+	r.tell()
 	r.loop(ctx)
-	return r.drain()
+	err := r.drain()
+	return errors.Join(err, r.tellers.finish(c.config.Grace))
 }
 
 func (c *Consumer) begin() error {

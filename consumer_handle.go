@@ -174,8 +174,9 @@ func (r *run) settle(u *unit, live []bool) []Done {
 	return dones
 }
 
-// report logs what went wrong and tells the hook.
+// report logs what went wrong and tells the hooks.
 func (r *run) report(h *hold, done Done) {
+	r.tellers.mayBeDead(h, done)
 	if done.Settle != nil || done.Verdict == storage.Retry || done.Verdict == storage.Bury {
 		r.complain(h, done)
 	}

@@ -17,6 +17,7 @@ type run struct {
 	*Consumer
 	ctx     context.Context // the caller's
 	keeper  *keeper
+	tellers *tellers
 	sources []*source
 	began   time.Time
 	wake    chan struct{} // something changed that the loop looks at

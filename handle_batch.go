@@ -74,17 +74,21 @@ func (c *Consumer) HandleBatch(scope storage.Scope, h BatchHandler, config Batch
 // batchOf is the key of a context's batch.
 type batchOf struct{}
 
-// configure tells the engine once what the batches of a source are.
+// configure tells the engine once what the batches of a source are, and that its dead are to be told:
+// nothing is to die before that.
 func (r *run) configure(ctx context.Context, s *source) error {
 	r.mu.Lock()
-	done := s.configured || s.batch == nil
+	done := s.configured || s.batch == nil && r.config.OnDead == nil
 	r.mu.Unlock()
 	if done {
 		return nil
 	}
 	var edit storage.ConfigEdit
-	if s.batch.Min > 0 {
-		edit = storage.ConfigEdit{MinBatch: &s.batch.Min, Linger: &s.batch.Linger}
+	if s.batch != nil && s.batch.Min > 0 {
+		edit.MinBatch, edit.Linger = &s.batch.Min, &s.batch.Linger
+	}
+	if r.config.OnDead != nil {
+		edit.TellDead = new(true)
 	}
 	config, err := r.client.engine.Configure(ctx, s.scope.Queue, edit)
 	r.mu.Lock()

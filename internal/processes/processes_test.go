@@ -7,6 +7,7 @@ package processes
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,16 +48,22 @@ func consume(part string) error {
 	if err != nil {
 		return err
 	}
-	consumer := bide.NewConsumer(bide.NewClient(engine, bide.ClientConfig{}), bide.ConsumerConfig{
+	config := bide.ConsumerConfig{
 		Concurrency: 8, Lease: lease,
 		Hooks: bide.Hooks{OnDone: func(d *bide.Delivery[[]byte], done bide.Done) {
 			fmt.Fprintf(os.Stdout, "done %s verdict=%s settle=%v\n", d.ID, done.Verdict, done.Settle)
 		}},
-	})
-	handle := handleForAWhile
-	if part == "hold" {
-		handle = holdUntilLost
 	}
+	handle := handleForAWhile
+	switch part {
+	case "hold":
+		handle = holdUntilLost
+	case "hold, and tell":
+		handle, config.OnDead = holdUntilLost, tellAndHang
+	case "fail, and tell":
+		handle, config.OnDead = fail, tellAndHang
+	}
+	consumer := bide.NewConsumer(bide.NewClient(engine, bide.ClientConfig{}), config)
 	queue.Handle(consumer, handle)
 	return consumer.Run(ctx)
 }
@@ -78,6 +85,8 @@ func holdUntilLost(ctx context.Context, d *bide.Delivery[int]) error {
 	fmt.Fprintf(os.Stdout, "ended %s: %v\n", d.ID, context.Cause(ctx))
 	return nil
 }
+
+func fail(context.Context, *bide.Delivery[int]) error { return errors.New("boom") }
 
 // dues is when messages are due, by what Enqueue answered.
 type dues map[string]time.Time
