@@ -62,7 +62,7 @@ func result(queue, id string, r storage.EnqueueResult, ours bool) Result {
 	if ours && r.Outcome == storage.Duplicate {
 		r.Outcome = storage.Stored
 	}
-	return Result{ID: id, Outcome: r.Outcome, Due: r.Due, Err: wrapID(r.Err, "enqueue", queue, id)}
+	return Result{ID: id, Outcome: r.Outcome, Due: r.Due, Dropped: r.Dropped, Err: wrapID(r.Err, "enqueue", queue, id)}
 }
 
 // answered tells the hook and hands the result on.

@@ -109,6 +109,9 @@ type Result struct {
 	Outcome storage.Outcome
 	// Due is that of the message stored, or of the one that stands in the way; zero if neither is.
 	Due time.Time
+	// Dropped are the ids of the messages that were dropped to make room for this one, in a bounded
+	// queue. What an earlier try has dropped whose answer was lost is counted by the queue alone.
+	Dropped []string
 	// Err is why the message was not stored, nil otherwise; it is what Enqueue returns.
 	Err error
 }
