@@ -38,7 +38,7 @@ func (s *Store) Queues(ctx context.Context, from string, limit int) ([]string, e
 func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage.Stats, error) {
 	var st storage.Stats
 	err := s.on(ctx, "stats", queue, now, func(c *call) error {
-		if err := c.turn(); err != nil {
+		if err := c.turnTide(); err != nil {
 			return err
 		}
 		st = storage.Stats{
@@ -49,14 +49,15 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 			Leased:  c.count[storage.Leased],
 			Dead:    c.count[storage.Dead],
 			Done:    c.count[storage.Done],
+			Keys:    c.keys,
 			Total:   c.total,
 		}
 		for p := range c.waiting {
-			b := &c.waiting[p]
-			if err := c.head(b, waitingPrefix(c.name, p)); err != nil {
+			oldest, found, err := c.oldest(p)
+			if err != nil {
 				return err
 			}
-			if due := instant(b.low.at); !b.empty && (st.NextDue.IsZero() || due.Before(st.NextDue)) {
+			if due := instant(oldest.at); found && (st.NextDue.IsZero() || due.Before(st.NextDue)) {
 				st.NextDue = due
 			}
 		}
@@ -68,29 +69,27 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 	return st, nil
 }
 
-// turn moves the tide to the instant of the call. It reads the places of the records that became
+// turnTide moves the tide to the instant of the call. It reads the places of the records that became
 // due since the last time, each of them once.
-func (c *call) turn() error {
+func (c *call) turnTide() error {
 	low, high, by := c.due.before, c.now+1, int64(1)
 	if low > high {
 		low, high, by = high, low, -1
 	}
 	n := c.due.n
 	if low < high && c.count[storage.Ready] > 0 {
-		for p := range c.waiting {
-			b := &c.waiting[p]
+		for _, o := range c.orders() {
 			from := place{low, 0}
-			if from.less(b.low) {
-				from = b.low
+			if from.less(o.low) {
+				from = o.low
 			}
-			if b.exact && b.empty || from.at >= high {
+			if from.at >= high {
 				continue
 			}
-			err := c.t.scan(waitingKey(c.name, p, from), waitingKey(c.name, p, place{high, 0}),
-				func(*pebble.Iterator) (bool, error) {
-					n += by
-					return true, nil
-				})
+			err := c.t.scan(o.key(from), o.key(place{high, 0}), func(*pebble.Iterator) (bool, error) {
+				n += by
+				return true, nil
+			})
 			if err != nil {
 				return err
 			}
@@ -149,60 +148,11 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, queue, id string, run
 		if r.state != storage.Ready && (!running || r.state != storage.Leased) {
 			return fmt.Errorf("%q is %s: %w", id, r.state, storage.ErrConflict)
 		}
+		if err := c.know(r.key); err != nil {
+			return err
+		}
 		c.total.Canceled++
 		c.drop(r)
 		return nil
 	})
-}
-
-// Configure implements [storage.Admin].
-func (s *Store) Configure(ctx context.Context, queue string, e storage.ConfigEdit) (storage.QueueConfig, error) {
-	if err := check(storage.CheckQueue(queue), e.Check()); err != nil {
-		return storage.QueueConfig{}, wrap("configure", queue, err)
-	}
-	e = ownEdit(e)
-	var config storage.QueueConfig
-	err := s.do(ctx, func(t *txn) error {
-		return t.still(queue, func(c *call) error {
-			c.configure(e)
-			config = c.config
-			return nil
-		})
-	})
-	if err != nil {
-		return storage.QueueConfig{}, wrap("configure", queue, err)
-	}
-	return config, nil
-}
-
-// ownEdit is an edit that shares nothing with the caller's.
-func ownEdit(e storage.ConfigEdit) storage.ConfigEdit {
-	if e.Paused != nil {
-		e.Paused = new(*e.Paused)
-	}
-	if e.ExpireIn != nil {
-		e.ExpireIn = new(*e.ExpireIn)
-	}
-	if e.MaxDeliveries != nil {
-		e.MaxDeliveries = new(*e.MaxDeliveries)
-	}
-	return e
-}
-
-func (c *call) configure(e storage.ConfigEdit) {
-	if e == (storage.ConfigEdit{}) {
-		return
-	}
-	c.keep()
-	c.mark()
-	if e.Paused != nil {
-		c.sooner = c.sooner || c.config.Paused && !*e.Paused // R15
-		c.config.Paused = *e.Paused
-	}
-	if e.ExpireIn != nil {
-		c.config.ExpireIn = storage.Millis(*e.ExpireIn)
-	}
-	if e.MaxDeliveries != nil {
-		c.config.MaxDeliveries = *e.MaxDeliveries
-	}
 }

@@ -52,6 +52,7 @@ func (t *txn) still(queue string, run func(c *call) error) error {
 
 // end runs also after an error: a sweep before it may have done something.
 func (c *call) end() {
+	_ = c.settleTurns() // what cannot be read is met again by who needs it
 	if c.takeSooner() {
 		c.total.Wakeups += c.t.store.notices.send(c.name)
 	}
@@ -83,7 +84,16 @@ func (c *call) sweep() error {
 	if err := c.sweepExpiries(); err != nil {
 		return err
 	}
-	return c.sweepWindows()
+	if err := c.sweepWindows(); err != nil {
+		return err
+	}
+	if err := c.sweepIdle(); err != nil {
+		return err
+	}
+	if err := c.trim(); err != nil {
+		return err
+	}
+	return c.stepPass(storage.Sweep)
 }
 
 // head finds the first place of a set if it is not known.

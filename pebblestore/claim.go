@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,13 +20,16 @@ func (s *Store) Claim(ctx context.Context, now time.Time, cl storage.Claim) (sto
 		return storage.Claimed{}, wrap("claim", cl.Queue, err)
 	}
 	var claimed storage.Claimed
+	cl.Keys, cl.Except = slices.Clone(cl.Keys), slices.Clone(cl.Except)
 	err := s.on(ctx, "claim", cl.Queue, now, func(c *call) error {
-		k := claim{call: c, Claim: cl, out: storage.Claimed{Now: instant(c.now)}}
-		err := k.run()
+		k := claim{call: c, Claim: cl, scope: cl.Scope(), out: storage.Claimed{Now: instant(c.now)}}
+		c.parts = c.parts || !k.scope.All()
+		swept := c.sooner && !k.scope.All()
+		err := errors.Join(k.run(), k.close())
 		claimed = k.out
-		c.sooner = false // what the sweep made claimable, this claim has seen
+		c.sooner = swept || k.started // what the sweep made claimable, a claim of all has seen
 		if err == nil {
-			s.notices.claimed(cl.Queue, claimed.Next)
+			s.notices.claimed(&k.scope, claimed.Next)
 		}
 		return err
 	})
@@ -39,9 +43,15 @@ func (s *Store) Claim(ctx context.Context, now time.Time, cl storage.Claim) (sto
 type claim struct {
 	*call
 	storage.Claim
+	scope   storage.Scope
+	keyless bool // records without a key are asked for and not held back
 	out     storage.Claimed
-	size    int              // of the payloads claimed
+	size    int64            // of the payloads claimed
+	full    bool             // by MaxBytes
+	started bool             // a successor began
 	records *pebble.Iterator // over R, nil until there is something to read
+	places  [priorities]*pebble.Iterator
+	turns   [priorities]*pebble.Iterator
 }
 
 func (k *claim) run() error {
@@ -50,116 +60,207 @@ func (k *claim) run() error {
 		k.out.Next = storage.Forever
 		return nil
 	}
-	full := false
-	for p := storage.MaxPriority; p >= 0 && !full; p-- {
-		for again := true; again && !full && len(k.out.Records) < k.Limit; {
-			var err error
-			if full, again, err = k.scan(p); err != nil {
-				if len(k.out.Records) > 0 { // they are leased, and the next claim meets the error
-					k.out.Next = 0
-					return nil
-				}
-				return err
-			}
+	at, err := k.keylessAt()
+	if err != nil {
+		return err
+	}
+	k.keyless = at <= k.now && k.scope.Has("") // R18
+	if err := k.takeAll(); err != nil {
+		if len(k.out.Records) > 0 { // they are leased, and the next claim meets the error
+			k.out.Next = 0
+			return nil
 		}
+		return err
 	}
 	if len(k.out.Records) == 0 {
 		k.total.EmptyClaims++
 	}
-	if full {
+	if k.full {
 		k.out.Next = 0
 		return nil
 	}
 	return k.next()
 }
 
-// next finds out when to come back.
-func (k *claim) next() error {
-	for p := range k.waiting {
-		if err := k.head(&k.waiting[p], waitingPrefix(k.name, p)); err != nil {
+func (k *claim) more() bool { return !k.full && len(k.out.Records) < k.Limit }
+
+// takeAll leases what is due. A queue in which nothing has a key needs no turns.
+func (k *claim) takeAll() error {
+	for p := storage.MaxPriority; p >= 0 && k.keys == 0 && k.keyless && k.more(); {
+		again, err := k.scan(p)
+		if err != nil {
 			return err
 		}
+		if again {
+			p = storage.MaxPriority
+		} else {
+			p--
+		}
+	}
+	if k.keys == 0 {
+		return nil
+	}
+	return k.takeTurns()
+}
+
+// next finds out when to come back.
+func (k *claim) next() error {
+	next, err := k.soonest()
+	if err != nil {
+		return err
 	}
 	k.out.Next = storage.Forever
-	if at, _ := k.nextAt(); at != math.MaxInt64 {
-		k.out.Next = time.Duration(max(0, at-k.now)) * time.Millisecond
+	if next != math.MaxInt64 {
+		k.out.Next = time.Duration(max(0, next-k.now)) * time.Millisecond
 	}
 	return nil
 }
 
-// scan leases what is due of one priority, from its bound on. It says whether the bytes are used
-// up, and whether a record that it does not see may have become due meanwhile.
-func (k *claim) scan(priority int) (full, again bool, err error) {
+// soonest is when something of the scope becomes claimable by time alone, math.MaxInt64 if nothing
+// will.
+func (k *claim) soonest() (int64, error) {
+	least := int64(math.MaxInt64)
+	if k.scope.Has("") {
+		for p := range k.waiting {
+			if err := k.head(&k.waiting[p], waitingPrefix(k.name, p)); err != nil {
+				return 0, err
+			}
+		}
+		at, err := k.keylessAt()
+		if err != nil {
+			return 0, err
+		}
+		least = at
+	}
+	if k.keys > 0 {
+		for p := range k.turns {
+			t, found, err := k.turnAt(p)
+			if err != nil {
+				return 0, err
+			}
+			if found {
+				least = min(least, t.at)
+			}
+		}
+	}
+	if r := k.leases.first(); r != nil {
+		least = min(least, r.until)
+	}
+	return least, nil
+}
+
+// open makes records readable.
+func (k *claim) open() (err error) {
+	if k.records == nil {
+		from := prefix(kindRecord, k.name)
+		k.records, err = k.t.iter(from, after(from))
+	}
+	return err
+}
+
+// close forgets what was read ahead.
+func (k *claim) close() error {
+	var errs []error
+	for _, it := range append(append([]*pebble.Iterator{k.records}, k.places[:]...), k.turns[:]...) {
+		if it != nil {
+			errs = append(errs, it.Close())
+		}
+	}
+	k.records, k.places, k.turns = nil, [priorities]*pebble.Iterator{}, [priorities]*pebble.Iterator{}
+	return diskError(errors.Join(errs...))
+}
+
+// scan leases what is due of one priority of records without a key, from its bound on. It says
+// whether a record that it does not see may have become due meanwhile.
+func (k *claim) scan(priority int) (again bool, err error) {
 	b := &k.waiting[priority]
 	if b.exact && (b.empty || b.low.at > k.now) {
-		return false, false, nil
+		return false, nil
 	}
-	all := waitingPrefix(k.name, priority)
-	places, err := k.t.iter(waitingKey(k.name, priority, b.low), after(all))
+	places, err := k.t.iter(waitingKey(k.name, priority, b.low), after(waitingPrefix(k.name, priority)))
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, places.Close()) }()
-	from := prefix(kindRecord, k.name)
-	if k.records, err = k.t.iter(from, after(from)); err != nil {
-		return false, false, err
+	if err := k.open(); err != nil {
+		return false, err
 	}
-	defer func() { err = errors.Join(err, k.records.Close()) }()
-
 	for ok := places.First(); ok; ok = places.Next() {
 		p, err := parsePlace(places.Key())
 		if err != nil {
-			return false, false, err
+			return false, err
 		}
-		if p.at > k.now || len(k.out.Records) == k.Limit {
+		if p.at > k.now || !k.more() {
 			b.first(p, true)
-			return false, false, nil
+			return false, nil
 		}
-		stateful := len(places.Value()) == 1 && places.Value()[0] == 1
-		full, started, err := k.take(priority, p, stateful)
-		if full || started || err != nil {
-			return full, started, err
+		began, err := k.takeAlone(priority, p, isStateful(places.Value()))
+		if k.full || began || err != nil {
+			return began, err
 		}
 	}
 	if err := places.Error(); err != nil {
-		return false, false, diskError(err)
+		return false, diskError(err)
 	}
 	b.first(place{}, false)
-	return false, false, nil
+	return false, nil
 }
 
-// take leases the record of a place, or drops it if it is past its expiry, which the sweep may have
-// left over. started says that a successor took its place.
-func (k *claim) take(priority int, p place, stateful bool) (full, started bool, err error) {
+func isStateful(value []byte) bool { return len(value) == 1 && value[0] == 1 }
+
+// takeAlone leases the record of a place of records without a key. It says whether a successor began.
+func (k *claim) takeAlone(priority int, p place, stateful bool) (began bool, err error) {
 	r, encoded, err := k.read(p.seq, stateful)
 	if err != nil {
-		return false, false, k.damaged(p.seq, err)
+		return false, k.damaged(p.seq, err)
 	}
-	if r == nil || r.state != storage.Ready || r.priority != priority || r.place() != p { // a place without a record
+	if r == nil || r.state != storage.Ready || r.key != "" || r.priority != priority || r.place() != p { // a place without a record
 		k.mark()
 		k.skip(priority, p)
-		return false, false, nil
+		return false, nil
 	}
+	_, began, err = k.take(r, encoded)
+	if k.full {
+		k.waiting[priority].first(p, true)
+	}
+	return began, err
+}
+
+// take leases a due record, or drops it if it is past its expiry, which the sweep may have left over.
+// It says whether the record was leased, and whether a successor began in its place.
+func (k *claim) take(r *record, encoded []byte) (leased, began bool, err error) {
 	if r.expired(k.now) { // R13
-		started = r.successor
-		return false, started, k.expire(r)
+		began = r.successor
+		k.started = k.started || began
+		err := k.expire(r)
+		if began {
+			err = errors.Join(err, k.close())
+		}
+		return false, began, err
 	}
 	content, size, err := decodePayload(encoded)
 	if err != nil {
-		return false, false, k.damaged(p.seq, err)
+		return false, false, k.damaged(r.seq, err)
 	}
-	if k.MaxBytes > 0 && k.size+size > k.MaxBytes && len(k.out.Records) > 0 {
-		k.waiting[priority].first(p, true)
-		return true, false, nil
+	if k.MaxBytes > 0 && k.size+int64(size) > int64(k.MaxBytes) && len(k.out.Records) > 0 {
+		k.full = true
+		return false, false, nil
 	}
-	k.size += size
+	if err := k.know(r.key); err != nil {
+		return false, false, err
+	}
+	k.size += int64(size)
+	r.size = int64(size)
 	k.lease(r)
 	k.out.Records = append(k.out.Records, r.view(k.now, content))
-	return false, false, nil
+	return true, false, nil
 }
 
 // read reads a waiting record, nil if there is none. The payload is valid until the next read.
 func (k *claim) read(seq int64, stateful bool) (*record, []byte, error) {
+	if err := k.open(); err != nil {
+		return nil, nil, err
+	}
 	if !k.records.SeekGE(seqKey(kindRecord, k.name, seq)) {
 		return nil, nil, diskError(k.records.Error())
 	}
@@ -195,4 +296,8 @@ func (k *claim) lease(r *record) {
 	k.t.set(seqKey(kindLease, k.name, r.seq), encodeState(r))
 	k.leases.add(r)
 	k.tally(r, storage.Leased, 1)
+	if r.key != "" {
+		g := k.group(r)
+		g.served, g.number = k.now, k.token
+	}
 }

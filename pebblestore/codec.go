@@ -10,9 +10,12 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// valueFormat is the first byte of every value of kinds Q, R, S, L and U. A change of any layout
-// below raises it.
-const valueFormat = 1
+// valueFormat is the first byte of every value of kinds Q, R, S, L, U and K. A change of any layout
+// below raises it. Values of the first format, which knew no keys, are read.
+const (
+	valueFormat = 2
+	firstFormat = 1
+)
 
 func appendInt(dst []byte, n int64) []byte { return binary.AppendUvarint(dst, uint64(n)) }
 
@@ -30,8 +33,9 @@ func appendBool(dst []byte, b bool) []byte {
 // reader takes a value apart. After its first failure every read gives zero, so that decoding has
 // one check, at its end.
 type reader struct {
-	rest []byte
-	err  error
+	rest   []byte
+	format byte
+	err    error
 }
 
 func read(value []byte) *reader {
@@ -40,8 +44,8 @@ func read(value []byte) *reader {
 		r.fail("empty value")
 		return r
 	}
-	if value[0] != valueFormat {
-		r.fail(fmt.Sprintf("value of format %d, format %d is known", value[0], valueFormat))
+	if r.format = value[0]; r.format < firstFormat || r.format > valueFormat {
+		r.fail(fmt.Sprintf("value of format %d, formats up to %d are known", value[0], valueFormat))
 		return r
 	}
 	r.rest = value[1:]
@@ -134,6 +138,14 @@ func encodeState(r *record) []byte {
 	dst = appendInt(dst, int64(r.deliveries))
 	dst = appendString(dst, r.reason)
 	dst = appendBool(dst, r.successor)
+	dst = appendInt(dst, int64(len(r.history)))
+	for i := range r.history {
+		a := &r.history[i]
+		dst = appendInt(dst, int64(a.Delivery))
+		dst = appendInt(dst, a.Ended.UnixMilli())
+		dst = appendString(dst, a.By)
+		dst = appendString(dst, a.Reason)
+	}
 	switch r.state {
 	case storage.Leased:
 		dst = appendInt(dst, r.token)
@@ -141,6 +153,10 @@ func encodeState(r *record) []byte {
 		dst = appendString(dst, r.by)
 	case storage.Dead:
 		dst = appendInt(dst, r.finished)
+		dst = appendBool(dst, r.untold)
+	case storage.Done:
+		dst = appendInt(dst, r.finished)
+		dst = appendInt(dst, r.size)
 	default:
 	}
 	return dst
@@ -155,14 +171,34 @@ func decodeState(value []byte, r *record) error {
 	r.deliveries = d.small(math.MaxInt32)
 	r.reason = d.string()
 	r.successor = d.bool()
+	if d.format > firstFormat {
+		r.history = d.history()
+	}
 	switch r.state {
 	case storage.Ready:
 	case storage.Leased:
 		r.token, r.until, r.by = d.int(), d.int(), d.string()
 	case storage.Dead:
 		r.finished = d.int()
+		r.untold = d.format > firstFormat && d.bool()
+	case storage.Done:
+		r.finished, r.size = d.int(), d.int()
 	default:
 		d.fail("unknown state")
 	}
 	return d.end()
+}
+
+func (r *reader) history() []storage.Attempt {
+	n := r.small(storage.MaxHistory)
+	if n == 0 {
+		return nil
+	}
+	history := make([]storage.Attempt, n)
+	for i := range history {
+		history[i] = storage.Attempt{
+			Delivery: r.small(math.MaxInt32), Ended: instant(r.int()), By: r.string(), Reason: r.string(),
+		}
+	}
+	return history
 }

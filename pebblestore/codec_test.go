@@ -20,7 +20,7 @@ import (
 func equalRecords(a, b *record) bool {
 	x, y := *a, *b
 	x.stateful, y.stateful, x.heap, y.heap = false, false, 0, 0
-	return x == y
+	return cmp.Equal(x, y, cmp.AllowUnexported(record{}))
 }
 
 func FuzzRecord(f *testing.F) {
@@ -38,8 +38,11 @@ func FuzzRecord(f *testing.F) {
 		switch r.state {
 		case storage.Leased:
 			r.token, r.until, r.by = seq, due, by
+			r.history = []storage.Attempt{{Delivery: 3, Ended: instant(due), By: by, Reason: reason}, {Ended: instant(rest)}}
 		case storage.Dead:
-			r.finished = due
+			r.finished, r.untold = due, successor
+		case storage.Done:
+			r.finished, r.size = due, rest
 		case storage.Ready:
 		default:
 			return

@@ -64,6 +64,12 @@ func (c *call) edit(id string, ch change) (storage.Record, error) {
 	if err != nil {
 		return storage.Record{}, err
 	}
+	if r.state == storage.Ready {
+		err = c.know(r.key)
+	}
+	if err != nil {
+		return storage.Record{}, err
+	}
 	if r.state != storage.Ready {
 		return storage.Record{}, fmt.Errorf("%q is %s: %w", id, r.state, storage.ErrConflict)
 	}
@@ -78,6 +84,9 @@ func (c *call) edit(id string, ch change) (storage.Record, error) {
 	case ch.delay != nil:
 		edited.due = c.now + *ch.delay
 		edited.firstDue = edited.due
+	}
+	if c.config.Ordered && ch.priority != nil && *ch.priority > 0 { // R11
+		return storage.Record{}, fmt.Errorf("priority %d in an ordered queue: %w", *ch.priority, storage.ErrInvalid)
 	}
 	if edited.expired(c.now) {
 		return storage.Record{}, fmt.Errorf("%q: %w", id, storage.ErrExpired)

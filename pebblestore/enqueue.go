@@ -81,6 +81,9 @@ func (c *call) enqueue(o *offer) (storage.EnqueueResult, error) {
 	if err != nil {
 		return result, err
 	}
+	if err := c.know(r.key); err != nil {
+		return result, err
+	}
 	window := int64(0)
 	if old == nil {
 		if window, err = c.window(r.id); err != nil {
@@ -97,6 +100,16 @@ func (c *call) enqueue(o *offer) (storage.EnqueueResult, error) {
 		c.mark()
 		c.total.Duplicates++
 		return result, nil
+	}
+	if !leased {
+		if result.Err = c.room(r, old); result.Err != nil {
+			return result, nil
+		}
+		if old != nil {
+			if err := c.know(old.key); err != nil {
+				return result, err
+			}
+		}
 	}
 	c.keep()
 	c.mark()
@@ -117,6 +130,9 @@ func (c *call) enqueue(o *offer) (storage.EnqueueResult, error) {
 		result.Outcome = storage.Stored
 		c.free(r.id, window)
 	}
+	if result.Dropped, err = c.makeRoom(r); err != nil {
+		return result, err
+	}
 	c.start(&o.draft)
 	return result, nil
 }
@@ -128,6 +144,10 @@ func (c *call) resolve(o *offer) bool {
 		return false
 	}
 	r := o.record
+	if c.config.Ordered && r.priority > 0 { // R11
+		o.err = fmt.Errorf("priority %d in an ordered queue: %w", r.priority, storage.ErrInvalid)
+		return false
+	}
 	r.due = c.now + o.delay
 	if o.dueSet {
 		r.due = o.due

@@ -95,18 +95,18 @@ func (c *call) byID(id string) (*record, error) {
 	if r != nil || err != nil {
 		return r, err
 	}
-	dead, err := c.dead(id)
+	finished, err := c.finished(id)
 	if err != nil {
 		return nil, err
 	}
-	if len(dead) == 0 {
+	if len(finished) == 0 {
 		return nil, fmt.Errorf("%q: %w", id, storage.ErrNotFound)
 	}
-	return dead[len(dead)-1], nil
+	return finished[len(finished)-1], nil
 }
 
-// dead returns the dead records of an id, in order of sequence.
-func (c *call) dead(id string) ([]*record, error) {
+// finished returns the dead and done records of an id, in order of sequence.
+func (c *call) finished(id string) ([]*record, error) {
 	var seqs []int64
 	all := finishedPrefix(c.name, id)
 	err := c.t.scan(all, after(all), func(it *pebble.Iterator) (bool, error) {
@@ -123,7 +123,7 @@ func (c *call) dead(id string) ([]*record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r != nil && r.state == storage.Dead {
+		if r != nil && (r.state == storage.Dead || r.state == storage.Done) {
 			found = append(found, r)
 		}
 	}

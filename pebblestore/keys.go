@@ -24,6 +24,17 @@ const (
 	kindFinished  = 'F'
 	kindWindow    = 'V'
 	kindEnding    = 'E'
+	kindDone      = 'O'
+	kindUntold    = 'P'
+
+	// Of records with a key and of their keys, see keys_group.go.
+	kindKeyed  = 'Y'
+	kindMember = 'G'
+	kindKey    = 'K'
+	kindTurn   = 'T'
+	kindSize   = 'N'
+	kindHead   = 'H'
+	kindIdle   = 'J'
 )
 
 // place orders records by an instant in Unix milliseconds, then by arrival.

@@ -5,6 +5,7 @@ package pebblestore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -39,7 +40,7 @@ func (s *Store) List(ctx context.Context, now time.Time, queue string, f storage
 
 // Purge implements [storage.Admin].
 func (s *Store) Purge(ctx context.Context, now time.Time, queue string, f storage.Filter) (storage.Batch, error) {
-	if err := f.Check(storage.Delayed, storage.Ready, storage.Dead); err != nil {
+	if err := f.Check(storage.Delayed, storage.Ready, storage.Dead, storage.Done); err != nil {
 		return storage.Batch{}, wrap("purge", queue, err)
 	}
 	var b storage.Batch
@@ -50,9 +51,12 @@ func (s *Store) Purge(ctx context.Context, now time.Time, queue string, f storag
 		}
 		b.More, b.Last = m.more, m.last
 		for _, r := range m.found {
+			if err := c.know(r.key); err != nil {
+				return err
+			}
 			b.Count++
 			c.total.Purged++
-			if r.state == storage.Dead {
+			if r.state != storage.Ready {
 				c.forget(r.record)
 			} else {
 				c.drop(r.record)
@@ -118,10 +122,15 @@ func (c *call) redriveID(id string) (storage.Batch, error) {
 	if live != nil {
 		return storage.Batch{}, fmt.Errorf("%q is live: %w", id, storage.ErrConflict)
 	}
-	r, err := c.byID(id)
+	finished, err := c.finished(id)
 	if err != nil {
 		return storage.Batch{}, err
 	}
+	finished = slices.DeleteFunc(finished, func(r *record) bool { return r.state != storage.Dead })
+	if len(finished) == 0 {
+		return storage.Batch{}, fmt.Errorf("%q is not among the dead: %w", id, storage.ErrNotFound)
+	}
+	r := finished[len(finished)-1]
 	last := position(r)
 	r, payload, err := c.load(r.id, r.seq, true)
 	if err != nil {
@@ -133,7 +142,7 @@ func (c *call) redriveID(id string) (storage.Batch, error) {
 // redrive makes a dead record without a live namesake ready.
 func (c *call) redrive(d draft) error {
 	window, err := c.window(d.id)
-	if err != nil {
+	if err := check(err, c.know(d.key)); err != nil {
 		return err
 	}
 	c.total.Redriven++
@@ -142,24 +151,13 @@ func (c *call) redrive(d draft) error {
 	c.seq++
 	d.seq = c.seq
 	d.due, d.firstDue, d.finished = c.now, c.now, 0
-	d.attempts, d.deliveries = 0, 0
+	d.attempts, d.deliveries, d.untold = 0, 0, false
 	d.state, d.stateful = storage.Ready, false
 	c.store(kindRecord, d.seq, d.record, d.payload)
 	c.t.set(idKey(kindID, c.name, d.id), appendNumber(nil, d.seq))
-	if d.reason != "" {
+	if d.reason != "" || len(d.history) > 0 {
 		c.remember(d.record)
 	}
-	c.wait(d.record)
+	c.join(d.record)
 	return nil
-}
-
-// forget removes a dead record.
-func (c *call) forget(r *record) {
-	c.mark()
-	c.t.touch(c.queue, r.id)
-	c.tally(r, storage.Dead, -1)
-	c.t.del(placeKey(kindDead, c.name, r.at()))
-	c.t.del(finishedKey(c.name, r.id, r.seq))
-	c.t.del(seqKey(kindRecord, c.name, r.seq))
-	c.t.del(seqKey(kindState, c.name, r.seq))
 }

@@ -3,9 +3,11 @@
 package pebblestore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -40,6 +42,11 @@ func (t *txn) queue(name string) (*queue, error) {
 	}
 	if err := t.loadLeases(q); err != nil {
 		return nil, err
+	}
+	if q.outdated {
+		if err := t.upgrade(q); err != nil {
+			return nil, err
+		}
 	}
 	for i := range q.void {
 		if q.waiting[i].low != (place{}) {
@@ -88,9 +95,51 @@ func (q *queue) restore(seq int64) {
 	q.exists = true
 	q.seq = max(q.seq, seq)
 	for i := range q.waiting {
-		q.waiting[i] = bound{}
+		q.waiting[i], q.keyed[i], q.turns[i] = bound{}, bound{}, bound{}
 	}
-	q.expiring, q.ending = bound{}, bound{}
+	q.expiring, q.ending, q.done, q.dead = bound{}, bound{}, bound{}, bound{}
+	q.replace(math.MaxInt64)
+}
+
+// upgrade gives the records with a key their places among the keys, which the first format did not
+// know. It is done once, for all of them.
+func (t *txn) upgrade(q *queue) error {
+	c := &call{queue: q, t: t, now: q.clock}
+	var found []*record
+	for p := range q.waiting {
+		err := t.scan(waitingKey(q.name, p, q.waiting[p].low), after(waitingPrefix(q.name, p)), func(it *pebble.Iterator) (bool, error) {
+			seq, err := number(it.Key())
+			if err != nil {
+				return false, err
+			}
+			r, _, err := c.load("", seq, false)
+			if r != nil && r.key != "" && r.state == storage.Ready && r.priority == p {
+				found = append(found, r)
+			}
+			return true, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(found, func(a, b *record) int { return cmp.Compare(a.seq, b.seq) })
+	for _, r := range found {
+		if err := c.know(r.key); err != nil {
+			return err
+		}
+		c.t.del(waitingKey(q.name, r.priority, r.place()))
+		c.waiting[r.priority].remove(r.place())
+		c.enter(c.group(r), r)
+	}
+	for key, held := range q.leases.byKey {
+		if err := c.know(key); err != nil {
+			return err
+		}
+		c.group(held[0])
+	}
+	q.outdated = false
+	t.change(q, true)
+	return c.settleTurns()
 }
 
 func (t *txn) countWindows(q *queue) error {
@@ -124,7 +173,10 @@ func (t *txn) loadLeases(q *queue) error {
 func (t *txn) leased(q *queue, seq int64, lease []byte) (*record, error) {
 	var r *record
 	_, err := t.get(q, "", seqKey(kindRecord, q.name, seq), func(value []byte) (err error) {
-		r, _, err = decodeRecord(value)
+		var encoded []byte
+		if r, encoded, err = decodeRecord(value); err == nil {
+			r.size, err = payloadSize(encoded)
+		}
 		return err
 	})
 	if r == nil || err != nil {

@@ -38,7 +38,7 @@ func (c *call) matching(f storage.Filter, full bool) (matches, error) {
 	size := 0
 	looks := 0
 	err := c.walk(f, low, high, func(r *record) (bool, error) {
-		if f.Key != "" && f.Key != r.key || f.ID != "" && f.ID != r.id {
+		if f.Key != "" && f.Key != r.key || f.ID != "" && f.ID != r.id || f.Untold && !r.untold {
 			looks++
 			if m.more = looks >= pageLooks; m.more {
 				m.last = position(r)
@@ -116,18 +116,30 @@ func (c *call) walk(f storage.Filter, low, high place, do func(r *record) (bool,
 	switch {
 	case f.State == storage.Leased, f.ID != "":
 		return c.walkFew(f, low, high, do)
+	case f.Untold:
+		return c.walkPlaces([]order{{prefix: prefix(kindUntold, c.name)}}, f.Desc, low, high, storage.Dead, do)
 	case f.State == storage.Dead:
 		return c.walkPlaces([]order{{prefix: prefix(kindDead, c.name)}}, f.Desc, low, high, storage.Dead, do)
 	case f.State == storage.Done:
-		return nil
+		return c.walkPlaces([]order{{prefix: prefix(kindDone, c.name)}}, f.Desc, low, high, storage.Done, do)
+	case f.Key != "" && !c.config.Ordered: // where the order of the key is that of the listing
+		return c.walkPlaces([]order{{prefix: memberPrefix(c.name, f.Key)}}, f.Desc, low, high, storage.Ready, do)
 	}
+	return c.walkPlaces(c.orders(), f.Desc, low, high, storage.Ready, do)
+}
+
+// orders are those of the waiting records.
+func (c *call) orders() []order {
 	var orders []order
-	for p := range c.waiting {
+	for p := range priorities {
 		if b := &c.waiting[p]; !b.exact || !b.empty {
 			orders = append(orders, order{waitingPrefix(c.name, p), b.low})
 		}
+		if b := &c.keyed[p]; !b.exact || !b.empty {
+			orders = append(orders, order{keyedPrefix(c.name, p), b.low})
+		}
 	}
-	return c.walkPlaces(orders, f.Desc, low, high, storage.Ready, do)
+	return orders
 }
 
 // walkFew sorts the records of an id, or all leased ones.
@@ -155,9 +167,10 @@ func (c *call) few(f storage.Filter) ([]*record, error) {
 	switch {
 	case f.State == storage.Leased:
 		return slices.Clone(c.leases.byEnd), nil
-	case f.State == storage.Dead:
-		return c.dead(f.ID)
-	case f.State == storage.Done || c.leases.byID[f.ID] != nil:
+	case f.State == storage.Dead || f.State == storage.Done:
+		finished, err := c.finished(f.ID)
+		return slices.DeleteFunc(finished, func(r *record) bool { return r.state != f.State }), err
+	case c.leases.byID[f.ID] != nil:
 		return nil, nil
 	}
 	r, err := c.waitingByID(f.ID)

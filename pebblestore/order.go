@@ -2,7 +2,10 @@
 
 package pebblestore
 
-import "container/heap"
+import (
+	"container/heap"
+	"slices"
+)
 
 // bound is what is remembered about the first of a set of places, so that nobody has to look for it
 // among the remains of those before it.
@@ -35,20 +38,53 @@ func (b *bound) first(p place, found bool) {
 	*b = bound{low: p, exact: true}
 }
 
-// leases are the leased records of a queue by id, and by the end of their leases.
+// leases are the leased records of a queue by id, by key, and by the end of their leases.
 type leases struct {
 	byID  map[string]*record
+	byKey map[string][]*record
 	byEnd endings
 }
 
 func (l *leases) add(r *record) {
 	l.byID[r.id] = r
 	heap.Push(&l.byEnd, r)
+	if r.key != "" {
+		r.inKey = len(l.byKey[r.key])
+		l.byKey[r.key] = append(l.byKey[r.key], r)
+	}
 }
 
 func (l *leases) remove(r *record) {
 	delete(l.byID, r.id)
 	heap.Remove(&l.byEnd, r.heap)
+	if r.key == "" {
+		return
+	}
+	all := l.byKey[r.key]
+	last := len(all) - 1
+	all[r.inKey] = all[last]
+	all[r.inKey].inKey = r.inKey
+	all[last] = nil
+	if l.byKey[r.key] = all[:last]; last == 0 {
+		delete(l.byKey, r.key)
+	}
+}
+
+// behind returns the leased records of a record's key that come after it, in order.
+func (l *leases) behind(q *queue, r *record) []*record {
+	var behind []*record
+	for _, other := range l.byKey[r.key] {
+		if q.ordered(r).less(q.ordered(other)) {
+			behind = append(behind, other)
+		}
+	}
+	slices.SortFunc(behind, func(a, b *record) int {
+		if q.ordered(a).less(q.ordered(b)) {
+			return -1
+		}
+		return 1
+	})
+	return behind
 }
 
 // moved notes that the end of a lease has changed.

@@ -48,3 +48,14 @@ func decodePayload(encoded []byte) (p payload, size int, err error) {
 	}
 	return p, size + len(p.body), nil
 }
+
+// payloadSize is the size of a payload as claims and retention count it.
+func payloadSize(encoded []byte) (int64, error) {
+	d := &reader{rest: encoded}
+	size := 0
+	for n := d.int(); n > 0 && d.err == nil; n-- {
+		size += len(d.bytes()) + len(d.bytes())
+	}
+	size += len(d.bytes())
+	return int64(size), d.end()
+}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/tidwall/btree"
+
 	"github.com/bidemq/bide/storage"
 )
 
@@ -23,28 +25,47 @@ type queue struct {
 	token  int64 // of the latest claim
 	clock  int64 // latest answer of the engine's own clock
 
-	count   [storage.Done + 1]int64 // records by state, all waiting ones under Ready
-	windows int64                   // dedup windows
+	count    [storage.Done + 1]int64 // records by state, all waiting ones under Ready
+	windows  int64                   // dedup windows
+	keys     int64                   // that have a waiting or leased record
+	retained int64                   // bytes of the payloads of done records
 
-	waiting  [priorities]bound // places below are void, see void
+	waiting  [priorities]bound // those without a key; places below are void, see void
+	keyed    [priorities]bound // those with a key
+	turns    [priorities]bound // of keys, as they are on disk
 	expiring bound
+	done     bound
+	dead     bound
 	ending   bound // dedup windows; the place has no sequence
 	leases   leases
 	void     [priorities]int // places below the bound that are still on disk, about
 	due      tide
 
+	groups        map[string]*keyGroup     // some of the keys, and some that are none
+	changedGroups map[string]*keyGroup     // those that the disk does not know as they are
+	moved         *btree.BTreeG[*keyGroup] // those of them that have a turn
+	loose         []*keyGroup              // those whose turn is not known
+	replacing     replaces
+	idle          int64 // no key was joined last before, of those that have waiting records
+
+	outdated bool // written by the first format
+
+	parts   bool // somebody asked for a part of the queue
 	sooner  bool // the call under way made something claimable earlier than it was
 	changed bool // in txn.changed
 	audit   *audit
 }
 
 func newQueue(name string) *queue {
-	q := &queue{name: name, leases: leases{byID: map[string]*record{}}}
+	q := &queue{name: name, leases: leases{byID: map[string]*record{}, byKey: map[string][]*record{}}}
 	for i := range q.waiting {
-		q.waiting[i].first(place{}, false)
+		for _, b := range [...]*bound{&q.waiting[i], &q.keyed[i], &q.turns[i]} {
+			b.first(place{}, false)
+		}
 	}
-	q.expiring.first(place{}, false)
-	q.ending.first(place{}, false)
+	for _, b := range [...]*bound{&q.expiring, &q.ending, &q.done, &q.dead} {
+		b.first(place{}, false)
+	}
 	return q
 }
 
@@ -69,6 +90,7 @@ func (q *queue) instant(now time.Time, clock func() time.Time) int64 {
 			return q.clock
 		}
 		q.total.ClockSteps++
+		q.replace(t)
 	}
 	q.clock = t
 	return t
@@ -78,11 +100,23 @@ func (q *queue) instant(now time.Time, clock func() time.Time) int64 {
 // instant if exact, and math.MaxInt64 if nothing ever will.
 func (q *queue) nextAt() (at int64, exact bool) {
 	at, exact = math.MaxInt64, true
-	for i := range q.waiting {
-		b := &q.waiting[i]
+	note := func(b *bound) {
 		exact = exact && b.exact
 		if !b.exact || !b.empty {
 			at = min(at, b.low.at)
+		}
+	}
+	for i := range q.waiting {
+		note(&q.waiting[i])
+	}
+	if q.keys > 0 {
+		for i := range q.turns {
+			note(&q.turns[i])
+		}
+		for _, g := range q.changedGroups {
+			if g.moved {
+				at = min(at, g.turn.at)
+			}
 		}
 	}
 	if r := q.leases.first(); r != nil {
@@ -107,41 +141,8 @@ func (q *queue) counters() []*int64 {
 	}
 }
 
-// encode returns the value of Q.
-func (q *queue) encode() []byte {
-	b := append(make([]byte, 0, 256), valueFormat)
-	b = appendBool(b, q.config.Paused)
-	for _, n := range [...]int64{
-		q.config.ExpireIn.Milliseconds(), int64(q.config.MaxDeliveries), q.seq, q.token, q.clock,
-		q.count[storage.Ready], q.count[storage.Leased], q.count[storage.Dead], q.windows, q.due.before, q.due.n,
-	} {
-		b = appendInt(b, n)
-	}
-	for _, c := range q.counters() {
-		b = appendInt(b, *c)
-	}
-	for i := range q.waiting {
-		b = appendInt(b, q.waiting[i].low.at)
-		b = appendInt(b, q.waiting[i].low.seq)
-	}
-	return b
-}
-
-// decode is the reverse of encode. It leaves out what is in other keys.
-func (q *queue) decode(value []byte) error {
-	d := read(value)
-	q.config.Paused = d.bool()
-	q.config.ExpireIn = time.Duration(d.int()) * time.Millisecond
-	q.config.MaxDeliveries = d.small(storage.MaxAttempts)
-	q.seq, q.token, q.clock = d.int(), d.int(), d.int()
-	q.count[storage.Ready], q.count[storage.Leased], q.count[storage.Dead] = d.int(), d.int(), d.int()
-	q.windows, q.due.before, q.due.n = d.int(), d.int(), d.int()
-	for _, c := range q.counters() {
-		*c = d.int()
-	}
-	for i := range q.waiting {
-		q.waiting[i] = bound{low: place{d.int(), d.int()}}
-	}
-	q.expiring, q.ending = bound{}, bound{}
-	return d.end()
+// lateCounters are those that the first format did not have.
+func (q *queue) lateCounters() []*int64 {
+	t := &q.total
+	return []*int64{&t.Dropped, &t.Retained, &t.Trimmed}
 }

@@ -4,6 +4,7 @@ package pebblestore
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -23,12 +24,15 @@ type record struct {
 	dedupFor    int64
 	maxAttempts int
 
-	state      storage.State // Ready (delayed ones too), Leased or Dead
+	state      storage.State // Ready (delayed ones too), Leased, Dead or Done
 	attempts   int
 	deliveries int
 	finished   int64
 	reason     string
 	successor  bool
+	untold     bool
+	size       int64 // of the payload, of leased and done records
+	history    []storage.Attempt
 
 	token int64
 	until int64
@@ -36,6 +40,7 @@ type record struct {
 
 	stateful bool // S exists
 	heap     int  // index among the leases
+	inKey    int  // index among the leases of the key
 }
 
 func (r *record) expires() int64 { return r.firstDue + r.expireIn }
@@ -49,7 +54,7 @@ func (r *record) at() place {
 	switch r.state {
 	case storage.Leased:
 		return place{r.until, r.seq}
-	case storage.Dead:
+	case storage.Dead, storage.Done:
 		return place{r.finished, r.seq}
 	default:
 		return r.place()
@@ -78,11 +83,13 @@ func (r *record) view(now int64, p payload) storage.Record {
 		Deliveries:  r.deliveries,
 		Reason:      r.reason,
 		Successor:   r.successor,
+		Untold:      r.untold,
+		History:     slices.Clone(r.history),
 	}
 	switch {
 	case r.state == storage.Leased:
 		v.Lease = storage.Lease{Token: r.token, Until: instant(r.until), By: r.by}
-	case r.state == storage.Dead:
+	case r.state == storage.Dead || r.state == storage.Done:
 		v.Finished = instant(r.finished)
 	case r.due > now:
 		v.State = storage.Delayed

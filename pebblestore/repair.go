@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -18,11 +17,16 @@ import (
 )
 
 // repairOrder is the order in which Repair looks at the kinds of keys. Records come first: they say
-// what has to be there.
+// what has to be there. What leads to keys comes before the keys, which are made anew from their
+// records, and leases are looked at again for keys of which nothing waits.
 var repairOrder = [...]byte{
 	kindRecord, kindState, kindLease, kindSuccessor,
-	kindWaiting, kindExpiry, kindDead, kindID, kindFinished, kindWindow, kindEnding,
+	kindWaiting, kindKeyed, kindExpiry, kindDead, kindDone, kindUntold, kindID, kindFinished, kindWindow, kindEnding,
+	kindTurn, kindSize, kindHead, kindIdle, kindMember, leasedKeys, kindKey,
 }
+
+// leasedKeys is a second pass over the leases.
+const leasedKeys = 'k'
 
 // repair is one step of mending.
 type repair struct {
@@ -65,13 +69,14 @@ func parseCursor(cursor string) (pass int, from []byte, err error) {
 	}
 	pass = bytes.IndexByte(repairOrder[:], cursor[0])
 	from, err = hex.DecodeString(cursor[1:])
-	if pass < 0 || err != nil || len(from) > storage.MaxID+16 {
+	if pass < 0 || err != nil || len(from) > storage.MaxID+32 {
 		return 0, nil, fmt.Errorf("%w: %q is no place to continue from", storage.ErrInvalid, cursor)
 	}
 	return pass, from, nil
 }
 
 func (r *repair) run(pass int, from []byte, limit int, out *storage.Repaired) error {
+	r.flush()
 	r.beginAudit(pass, from)
 	for ; pass < len(repairOrder); pass, from = pass+1, nil {
 		kind := repairOrder[pass]
@@ -84,13 +89,18 @@ func (r *repair) run(pass int, from []byte, limit int, out *storage.Repaired) er
 				return err
 			}
 		}
+		r.flush()
 		out.Checked += len(entries)
 		if out.Checked == limit {
-			out.Next = string(kind) + hex.EncodeToString(entries[len(entries)-1].rest)
+			last := entries[len(entries)-1].rest
+			if r.audit != nil {
+				r.audit.pass, r.audit.from = pass, last
+			}
+			out.Next = string(kind) + hex.EncodeToString(last)
 			return nil
 		}
-		if kind == kindRecord && r.audit != nil {
-			r.audit.seq = math.MaxInt64
+		if err := r.endPass(kind); err != nil {
+			return err
 		}
 	}
 	r.endAudit()
@@ -99,6 +109,9 @@ func (r *repair) run(pass int, from []byte, limit int, out *storage.Repaired) er
 
 // entries reads the next keys of a kind.
 func (r *repair) entries(kind byte, from []byte, limit int) ([]entry, error) {
+	if kind == leasedKeys {
+		kind = kindLease
+	}
 	all := prefix(kind, r.name)
 	start := all
 	if from != nil {
@@ -114,17 +127,19 @@ func (r *repair) entries(kind byte, from []byte, limit int) ([]entry, error) {
 
 // look compares one entry with the records.
 func (r *repair) look(kind byte, e entry) error {
-	if kind == kindRecord {
+	switch kind {
+	case kindRecord:
 		return r.lookRecord(e)
+	case leasedKeys:
+		return r.lookLeasedKey(e)
+	case kindKey:
+		return r.lookKey(e)
 	}
 	wrong, err := r.wrong(kind, e)
 	if err != nil || wrong == "" {
 		return err
 	}
 	r.fix(wrong, func() {
-		if kind == kindEnding || kind == kindWindow {
-			r.ending = bound{}
-		}
 		r.t.del(append(prefix(kind, r.name), e.rest...))
 		r.reset()
 	})
@@ -144,46 +159,8 @@ func (r *repair) fix(what string, mend func()) {
 func (r *repair) reset() {
 	for p := range r.waiting {
 		r.waiting[p].exact = false
+		r.keyed[p], r.turns[p] = bound{}, bound{}
 	}
-	r.expiring = bound{}
-	r.due = tide{}
-}
-
-// beginAudit starts to count at the first record, and stops if this step does not go on from the
-// last one.
-func (r *repair) beginAudit(pass int, from []byte) {
-	if pass == 0 && from == nil {
-		r.audit = &audit{}
-		return
-	}
-	seq := int64(math.MaxInt64)
-	if pass == 0 {
-		seq, _ = number(append(make([]byte, 8), from...))
-	}
-	if r.audit != nil && r.audit.seq != seq {
-		r.audit = nil
-	}
-}
-
-// endAudit compares the counts with what was counted.
-func (r *repair) endAudit() {
-	a := r.audit
-	r.audit = nil
-	if a == nil {
-		return
-	}
-	if r.count != a.count {
-		r.fix("wrong count", func() {
-			r.count = a.count
-			r.reset()
-		})
-	}
-	var stored int64
-	for _, n := range a.count {
-		stored += n
-	}
-	t := &r.total
-	if missing := stored - (t.Enqueued - t.Replaced - t.Acked - t.Expired - t.Canceled - t.Purged); missing != 0 {
-		r.fix("counters that do not add up to the records", func() { t.Enqueued += missing })
-	}
+	r.expiring, r.ending, r.done, r.dead = bound{}, bound{}, bound{}, bound{}
+	r.due, r.idle = tide{}, 0
 }

@@ -6,113 +6,6 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// lookRecord sees to it that all that follows from a record is there.
-func (r *repair) lookRecord(e entry) error {
-	seq, err := number(e.rest)
-	if err != nil {
-		return err
-	}
-	rec, _, err := r.load("", seq, false)
-	if err != nil || rec == nil {
-		return err
-	}
-	if r.audit != nil {
-		r.audit.see(seq, rec.state)
-	}
-	if err := r.lookID(rec); err != nil {
-		return err
-	}
-	switch rec.state {
-	case storage.Ready:
-		return r.lookWaiting(rec)
-	case storage.Dead:
-		return r.lookDead(rec)
-	default:
-		return nil
-	}
-}
-
-func (r *repair) has(key []byte) (bool, error) {
-	return r.t.get(r.queue, "", key, func([]byte) error { return nil })
-}
-
-func (r *repair) lookID(rec *record) error {
-	key := idKey(kindID, r.name, rec.id)
-	if rec.state == storage.Dead {
-		return nil
-	}
-	has, err := r.has(key)
-	if err == nil && has {
-		var other *record // the id may belong to somebody else
-		if other, err = r.owner(rec.id); err == nil {
-			has = other != nil
-		}
-	}
-	if err != nil || has {
-		return err
-	}
-	r.fix("record without id", func() {
-		r.t.set(key, appendNumber(nil, rec.seq))
-		r.t.touch(r.queue, rec.id)
-	})
-	return nil
-}
-
-// owner is the live record that the id of I leads to, nil if it leads nowhere.
-func (r *repair) owner(id string) (*record, error) {
-	if held := r.leases.byID[id]; held != nil {
-		return held, nil
-	}
-	return r.waitingByID(id)
-}
-
-func (r *repair) lookWaiting(rec *record) error {
-	p := rec.place()
-	has, err := r.has(waitingKey(r.name, rec.priority, p))
-	if err != nil {
-		return err
-	}
-	hasExpiry := true
-	if rec.expireIn > 0 {
-		if hasExpiry, err = r.has(placeKey(kindExpiry, r.name, place{rec.expires(), rec.seq})); err != nil {
-			return err
-		}
-	}
-	if !has || p.less(r.waiting[rec.priority].low) || !hasExpiry {
-		r.fix("record without place", func() { r.place(rec) })
-	}
-	return nil
-}
-
-// place writes the places of a waiting record again.
-func (r *repair) place(rec *record) {
-	count, due := r.count, r.due
-	a := r.audit
-	r.audit = nil
-	r.wait(rec)
-	r.count, r.due, r.audit = count, due, a
-	r.reset()
-}
-
-func (r *repair) lookDead(rec *record) error {
-	place, finished := placeKey(kindDead, r.name, rec.at()), finishedKey(r.name, rec.id, rec.seq)
-	for _, key := range [][]byte{place, finished} {
-		has, err := r.has(key)
-		if err != nil {
-			return err
-		}
-		if !has {
-			r.fix("dead record without place", func() {
-				r.t.set(place, nil)
-				r.t.set(finished, nil)
-				r.t.touch(r.queue, rec.id)
-			})
-			return nil
-		}
-	}
-	return nil
-}
-
 // wrong says what is wrong with an entry that follows from a record, "" if nothing is.
 func (r *repair) wrong(kind byte, e entry) (string, error) {
 	switch kind {
@@ -126,6 +19,12 @@ func (r *repair) wrong(kind byte, e entry) (string, error) {
 			return "", err
 		}
 		return "id without record", nil
+	}
+	switch kind {
+	case kindTurn, kindSize, kindHead, kindIdle:
+		return r.wrongKeyPlace(kind, e)
+	case kindMember:
+		return r.wrongMember(e)
 	}
 	if kind == kindWaiting && r.isVoid(e) {
 		return "", nil
@@ -149,30 +48,30 @@ func (r *repair) wrong(kind byte, e entry) (string, error) {
 		belongs = rec.state == storage.Leased
 	case kindSuccessor:
 		belongs = rec.successor
-	case kindWaiting:
+	case kindWaiting, kindKeyed:
 		p, err := parsePlace(e.rest)
 		if err != nil {
 			return "", err
 		}
-		belongs = rec.state == storage.Ready && p == rec.place() && int(e.rest[0]) == storage.MaxPriority-rec.priority
+		belongs = rec.state == storage.Ready && (rec.key != "") == (kind == kindKeyed) && p == rec.place() && int(e.rest[0]) == storage.MaxPriority-rec.priority
 	case kindExpiry:
 		p, err := parsePlace(e.rest)
 		if err != nil {
 			return "", err
 		}
 		belongs = rec.state == storage.Ready && rec.expireIn > 0 && p.at == rec.expires()
-	case kindDead:
+	case kindDead, kindDone, kindUntold:
 		p, err := parsePlace(e.rest)
 		if err != nil {
 			return "", err
 		}
-		belongs = rec.state == storage.Dead && p == rec.at()
+		belongs = rec.state == stateOf[kind] && p == rec.at() && (kind != kindUntold || rec.untold)
 	case kindFinished:
 		id, err := parseFinished(e.rest)
 		if err != nil {
 			return "", err
 		}
-		belongs = rec.state == storage.Dead && id == rec.id
+		belongs = (rec.state == storage.Dead || rec.state == storage.Done) && id == rec.id
 	}
 	if belongs {
 		return "", nil
@@ -188,8 +87,14 @@ var missing = map[byte]string{
 	kindWaiting:   "place without record",
 	kindExpiry:    "place without record",
 	kindDead:      "place without record",
+	kindDone:      "place without record",
+	kindUntold:    "place without record",
+	kindKeyed:     "place without record",
 	kindFinished:  "id without record",
 }
+
+// stateOf is the state of the records that have a place of a kind.
+var stateOf = map[byte]storage.State{kindDead: storage.Dead, kindUntold: storage.Dead, kindDone: storage.Done}
 
 func (r *repair) isVoid(e entry) bool {
 	p, err := parsePlace(e.rest)

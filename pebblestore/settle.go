@@ -114,27 +114,42 @@ func (c *call) settle(s *storage.Settlement) (bool, error) {
 		if r.dedupFor > 0 && !r.successor {
 			c.hold(r.id, c.now+r.dedupFor)
 		}
-		return true, c.finish(r, &c.total.Acked)
+		return true, c.ack(r)
 	case storage.Retry:
-		return true, c.again(r, c.now+millis(s.Delay), reason, c.now, &c.total.Retried)
+		return true, c.again(r, outcome{c.now + millis(s.Delay), reason, c.now, &c.total.Retried, true})
 	case storage.Release:
 		due := r.due
 		if s.Delay > 0 {
 			due = c.now + millis(s.Delay)
 		}
 		r.attempts-- // which leaves one, so that only deliveries can be spent
-		err := c.again(r, due, reason, c.now, &c.total.Released)
+		err := c.again(r, outcome{due, reason, c.now, &c.total.Released, false})
 		if err != nil {
 			r.attempts++
 		}
 		return true, err
 	case storage.Bury:
-		if reason == "" {
-			reason = r.reason
-		}
-		return true, c.die(r, c.now, reason, &c.total.Died)
+		return true, c.die(r, outcome{0, reason, c.now, &c.total.Died, true}, reason)
 	case storage.Expire:
 		return true, c.expire(r)
 	}
 	return true, nil
+}
+
+// ack ends the life of a record that was handled.
+func (c *call) ack(r *record) error {
+	if !c.config.Retains() {
+		return c.finish(r, &c.total.Acked)
+	}
+	next, err := c.successor(r)
+	if err != nil {
+		return err
+	}
+	c.mark()
+	c.total.Acked++
+	c.total.Retained++
+	c.unplace(r)
+	c.conclude(r, storage.Done, c.now)
+	c.start(next)
+	return nil
 }

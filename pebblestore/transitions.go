@@ -14,8 +14,11 @@ const voidPlaces = 8192
 // tally counts a record in or out of a state.
 func (c *call) tally(r *record, s storage.State, by int64) {
 	c.count[s] += by
+	if s == storage.Done {
+		c.retained += by * r.size
+	}
 	if c.audit != nil {
-		c.audit.note(r.seq, s, by)
+		c.audit.note(r, s, by)
 	}
 }
 
@@ -33,14 +36,32 @@ func (c *call) remember(r *record) {
 	r.stateful = true
 }
 
-// wait makes an unplaced record waiting. It remembers whether that is sooner than anything else.
+// wait makes an unplaced record, whose key is known, waiting. It remembers whether that is sooner
+// than anything else.
 func (c *call) wait(r *record) {
-	at, exact := c.nextAt()
-	if !exact || r.due < at || r.due <= c.now {
-		c.sooner = true
-	}
 	r.state = storage.Ready
 	r.token, r.until, r.by = 0, 0, ""
+	if r.key == "" {
+		c.waitAlone(r)
+	} else {
+		c.enter(c.group(r), r)
+	}
+	c.due.count(r.due, 1)
+	c.tally(r, storage.Ready, 1)
+	if r.expireIn > 0 {
+		x := place{r.expires(), r.seq}
+		c.t.set(placeKey(kindExpiry, c.name, x), nil)
+		c.expiring.add(x)
+	}
+	c.t.touch(c.queue, r.id)
+}
+
+// waitAlone gives a record without a key its place.
+func (c *call) waitAlone(r *record) {
+	at, exact := c.nextAt()
+	if !exact || c.parts || c.config.MinBatch > 1 || r.due < at || r.due <= c.now {
+		c.sooner = true
+	}
 	p := r.place()
 	if p.less(c.waiting[r.priority].low) {
 		c.clear(r.priority)
@@ -51,14 +72,13 @@ func (c *call) wait(r *record) {
 	}
 	c.t.set(waitingKey(c.name, r.priority, p), []byte{flag})
 	c.waiting[r.priority].add(p)
-	c.due.count(r.due, 1)
-	c.tally(r, storage.Ready, 1)
-	if r.expireIn > 0 {
-		x := place{r.expires(), r.seq}
-		c.t.set(placeKey(kindExpiry, c.name, x), nil)
-		c.expiring.add(x)
-	}
-	c.t.touch(c.queue, r.id)
+}
+
+// enter gives a record with a key its places.
+func (c *call) enter(g *keyGroup, r *record) {
+	c.t.set(keyedKey(c.name, r.priority, r.place()), nil)
+	c.keyed[r.priority].add(r.place())
+	c.addMember(g, r)
 }
 
 // clear removes the void places of a priority from the disk.
@@ -70,22 +90,35 @@ func (c *call) clear(priority int) {
 	c.t.delRange(waitingPrefix(c.name, priority), waitingKey(c.name, priority, c.waiting[priority].low))
 }
 
-// unplace takes a waiting or leased record out of the order it stands in.
+// unplace takes a waiting or leased record, whose key is known, out of the order it stands in.
 func (c *call) unplace(r *record) {
 	c.t.touch(c.queue, r.id)
 	if r.state == storage.Leased {
 		c.leases.remove(r)
 		c.t.del(seqKey(kindLease, c.name, r.seq))
 		c.tally(r, storage.Leased, -1)
+		if r.key != "" {
+			c.group(r)
+		}
 		return
 	}
-	c.t.del(waitingKey(c.name, r.priority, r.place()))
-	c.waiting[r.priority].remove(r.place())
+	if r.key == "" {
+		c.t.del(waitingKey(c.name, r.priority, r.place()))
+		c.waiting[r.priority].remove(r.place())
+	} else {
+		c.t.del(keyedKey(c.name, r.priority, r.place()))
+		c.keyed[r.priority].remove(r.place())
+		c.removeMember(c.group(r), c.ordered(r))
+	}
 	c.departed(r)
 }
 
 // pass takes the first waiting record of its priority out of the order by raising the bound.
 func (c *call) pass(r *record) {
+	if r.key != "" {
+		c.unplace(r)
+		return
+	}
 	c.t.touch(c.queue, r.id)
 	c.skip(r.priority, r.place())
 	c.departed(r)
@@ -110,57 +143,104 @@ func (c *call) departed(r *record) {
 	}
 }
 
+// outcome says how a delivery ended and what is to become of the record.
+type outcome struct {
+	due    int64  // when it is due again
+	reason string // "" keeps the one that the record has
+	at     int64
+	count  *int64 // of the counters
+	failed bool   // the attempt is noted in the history
+}
+
 // lapse ends the lease of a record that nobody settled. R6 R7
 func (c *call) lapse(r *record) error {
-	return c.again(r, r.until, storage.ReasonLeaseEnded, r.until, &c.total.Lapsed)
+	return c.again(r, outcome{r.until, storage.ReasonLeaseEnded, r.until, &c.total.Lapsed, true})
 }
 
-// again ends a delivery at an instant, for the count given, and makes the record wait until it is
-// due again; it is dead if no attempt or no delivery is left. R7
-func (c *call) again(r *record, due int64, reason string, ended int64, count *int64) error {
-	if reason == "" {
-		reason = r.reason
-	}
+// again ends a delivery and makes the record wait until it is due again; it is dead if no attempt or
+// no delivery is left. R7
+func (c *call) again(r *record, o outcome) error {
 	spent := r.maxAttempts > 0 && r.attempts >= r.maxAttempts
 	if !spent && c.config.MaxDeliveries > 0 && r.deliveries >= c.config.MaxDeliveries {
-		spent, reason = true, storage.ReasonMaxDeliveries
+		return c.die(r, o, storage.ReasonMaxDeliveries)
 	}
 	if spent {
-		return c.die(r, ended, reason, count)
+		return c.die(r, o, o.reason)
+	}
+	if err := c.know(r.key); err != nil {
+		return err
 	}
 	c.mark()
-	*count++
+	*o.count++
+	c.note(r, &o)
 	c.unplace(r)
-	r.reason, r.due, r.state = reason, due, storage.Ready
+	r.due, r.state = o.due, storage.Ready
+	if o.reason != "" {
+		r.reason = o.reason
+	}
 	c.remember(r)
 	c.wait(r)
-	return nil
+	return c.giveBack(r, o.at)
 }
 
-// die makes a leased record dead and starts its successor.
-func (c *call) die(r *record, at int64, reason string, count *int64) error {
+// note keeps an attempt that failed in the record's history.
+func (c *call) note(r *record, o *outcome) {
+	if o.failed {
+		r.history = storage.Note(r.history, storage.Attempt{
+			Delivery: r.deliveries, Ended: instant(o.at), By: r.by, Reason: o.reason,
+		})
+	}
+}
+
+// die makes a leased record dead for a reason, and starts its successor.
+func (c *call) die(r *record, o outcome, reason string) error {
 	next, err := c.successor(r)
 	if err != nil {
 		return err
 	}
 	c.mark()
-	*count++
-	if count != &c.total.Died { // a bury has no count of its own
+	*o.count++
+	if o.count != &c.total.Died { // a bury has no count of its own
 		c.total.Died++
 	}
+	c.note(r, &o)
 	c.unplace(r)
+	if reason != "" {
+		r.reason = reason
+	}
+	r.untold = c.config.TellDead
+	c.conclude(r, storage.Dead, o.at)
+	c.start(next)
+	return nil
+}
+
+// conclude makes an unplaced record a finished one.
+func (c *call) conclude(r *record, s storage.State, at int64) {
 	if r.successor {
 		c.t.del(seqKey(kindSuccessor, c.name, r.seq))
 	}
-	r.state, r.finished, r.reason, r.successor = storage.Dead, at, reason, false
+	r.state, r.finished, r.successor = s, at, false
 	r.token, r.until, r.by = 0, 0, ""
+	c.leave(r)
 	c.remember(r)
 	c.t.del(idKey(kindID, c.name, r.id))
-	c.t.set(placeKey(kindDead, c.name, r.at()), nil)
 	c.t.set(finishedKey(c.name, r.id, r.seq), nil)
-	c.tally(r, storage.Dead, 1)
-	c.start(next)
-	return nil
+	c.file(r)
+	c.tally(r, s, 1)
+}
+
+// file gives a finished record its place.
+func (c *call) file(r *record) {
+	if r.state == storage.Done {
+		c.t.set(placeKey(kindDone, c.name, r.at()), nil)
+		c.done.add(r.at())
+		return
+	}
+	c.t.set(placeKey(kindDead, c.name, r.at()), nil)
+	c.dead.add(r.at())
+	if r.untold {
+		c.t.set(placeKey(kindUntold, c.name, r.at()), nil)
+	}
 }
 
 // expire drops a waiting or leased record and starts its successor.
@@ -172,10 +252,11 @@ type draft struct {
 	payload []byte
 }
 
-// successor reads the successor of a live record, nil if it has none.
+// successor reads what the end of a live record takes: its successor, nil if it has none, and the
+// keys of both.
 func (c *call) successor(r *record) (*draft, error) {
-	if !r.successor {
-		return nil, nil
+	if err := c.know(r.key); err != nil || !r.successor {
+		return nil, err
 	}
 	var d *draft
 	_, err := c.t.get(c.queue, r.id, seqKey(kindSuccessor, c.name, r.seq), func(value []byte) error {
@@ -183,13 +264,17 @@ func (c *call) successor(r *record) (*draft, error) {
 		d = &draft{next, append([]byte(nil), payload...)}
 		return err
 	})
+	if err == nil && d != nil {
+		err = c.know(d.key)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// start makes a draft a record of the queue; nil is none. No live record has its id.
+// start makes a draft, whose key is known, a record of the queue; nil is none. No live record has its
+// id.
 func (c *call) start(d *draft) {
 	if d == nil {
 		return
@@ -198,13 +283,22 @@ func (c *call) start(d *draft) {
 	c.total.Enqueued++
 	c.store(kindRecord, d.seq, d.record, d.payload)
 	c.t.set(idKey(kindID, c.name, d.id), appendNumber(nil, d.seq))
-	c.wait(d.record)
+	c.join(d.record)
 }
 
-// drop removes a live record and its successor.
+// join makes a record wait that has just come into being.
+func (c *call) join(r *record) {
+	c.wait(r)
+	if r.key != "" {
+		c.groups[r.key].joined = c.now
+	}
+}
+
+// drop removes a live record, whose key is known, and its successor.
 func (c *call) drop(r *record) {
 	c.mark()
 	c.unplace(r)
+	c.leave(r)
 	c.erase(r)
 }
 
@@ -230,38 +324,4 @@ func (c *call) finish(r *record, count *int64) error {
 	c.drop(r)
 	c.start(next)
 	return nil
-}
-
-// hold begins the dedup window of an id.
-func (c *call) hold(id string, end int64) {
-	c.t.touch(c.queue, id)
-	c.windows++
-	c.t.set(idKey(kindWindow, c.name, id), appendNumber(nil, end))
-	c.t.set(endingKey(c.name, id, end), nil)
-	c.ending.add(place{at: end})
-}
-
-// window reads the end of the dedup window of an id, 0 if it has none.
-func (c *call) window(id string) (end int64, err error) {
-	if c.windows == 0 {
-		return 0, nil
-	}
-	_, err = c.t.get(c.queue, id, idKey(kindWindow, c.name, id), func(value []byte) (err error) {
-		end, err = number(value)
-		return err
-	})
-	return end, err
-}
-
-// free ends a dedup window.
-func (c *call) free(id string, end int64) {
-	if end == 0 {
-		return
-	}
-	c.mark()
-	c.windows--
-	c.t.touch(c.queue, id)
-	c.t.del(idKey(kindWindow, c.name, id))
-	c.t.del(endingKey(c.name, id, end))
-	c.ending.remove(place{at: end})
 }

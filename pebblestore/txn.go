@@ -21,6 +21,7 @@ type txn struct {
 	touched map[touched]struct{} // written in the batch, to be read there
 	changed []*queue             // to be written with the batch
 	durable bool                 // somebody is told about what was written
+	flushed bool                 // the batch has what changed about keys
 }
 
 type touched struct {
@@ -67,6 +68,10 @@ func (t *txn) change(q *queue, durable bool) {
 func (t *txn) finish() {
 	for _, q := range t.changed {
 		q.changed = false
+		if len(q.changedGroups) > 0 {
+			(&call{queue: q, t: t}).flush()
+		}
+		q.forgetGroups()
 		t.set(prefix(kindQueue, q.name), q.encode())
 	}
 	t.changed = t.changed[:0]
@@ -89,13 +94,35 @@ func (t *txn) index() error {
 // get reads a key that belongs to an id and gives its value to use, which does not keep it. It says
 // whether the key exists. The id is "" where it is not known.
 func (t *txn) get(q *queue, id string, key []byte, use func(value []byte) error) (bool, error) {
-	var from pebble.Reader = t.store.db
-	if _, ok := t.touched[touched{q, id}]; ok || id == "" && !t.batch.Empty() {
-		if err := t.index(); err != nil {
-			return false, err
-		}
-		from = t.batch
+	_, ok := t.touched[touched{q, id}]
+	from, err := t.reader(ok || id == "")
+	if err != nil {
+		return false, err
 	}
+	return getFrom(from, key, use)
+}
+
+// getGrouped is get for the keys that are written when the groups of a queue are flushed.
+func (t *txn) getGrouped(key []byte, use func(value []byte) error) (bool, error) {
+	from, err := t.reader(t.flushed)
+	if err != nil {
+		return false, err
+	}
+	return getFrom(from, key, use)
+}
+
+// reader is what a read goes to, which has the writes of the batch or need not have them.
+func (t *txn) reader(written bool) (pebble.Reader, error) {
+	if !written || t.batch.Empty() {
+		return t.store.db, nil
+	}
+	if err := t.index(); err != nil {
+		return nil, err
+	}
+	return t.batch, nil
+}
+
+func getFrom(from pebble.Reader, key []byte, use func(value []byte) error) (bool, error) {
 	value, closer, err := from.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return false, nil
@@ -108,13 +135,13 @@ func (t *txn) get(q *queue, id string, key []byte, use func(value []byte) error)
 }
 
 // iter returns an iterator over the keys from start to below end, with all writes so far.
-func (t *txn) iter(start, end []byte) (*pebble.Iterator, error) {
-	var from pebble.Reader = t.store.db
-	if !t.batch.Empty() {
-		if err := t.index(); err != nil {
-			return nil, err
-		}
-		from = t.batch
+func (t *txn) iter(start, end []byte) (*pebble.Iterator, error) { return t.iterFrom(true, start, end) }
+
+// iterFrom is iter over what was on disk before the transaction, unless that was written since.
+func (t *txn) iterFrom(written bool, start, end []byte) (*pebble.Iterator, error) {
+	from, err := t.reader(written)
+	if err != nil {
+		return nil, err
 	}
 	it, err := from.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
@@ -125,7 +152,22 @@ func (t *txn) iter(start, end []byte) (*pebble.Iterator, error) {
 
 // scan runs do on the keys from start to below end until it says false.
 func (t *txn) scan(start, end []byte, do func(it *pebble.Iterator) (bool, error)) error {
-	it, err := t.iter(start, end)
+	return t.scanFrom(true, start, end, do)
+}
+
+// scanOf is scan over keys that belong to an id.
+func (t *txn) scanOf(q *queue, id string, start, end []byte, do func(it *pebble.Iterator) (bool, error)) error {
+	_, ok := t.touched[touched{q, id}]
+	return t.scanFrom(ok, start, end, do)
+}
+
+// scanGrouped is scan over keys that are written when the groups of a queue are flushed.
+func (t *txn) scanGrouped(start, end []byte, do func(it *pebble.Iterator) (bool, error)) error {
+	return t.scanFrom(t.flushed, start, end, do)
+}
+
+func (t *txn) scanFrom(written bool, start, end []byte, do func(it *pebble.Iterator) (bool, error)) error {
+	it, err := t.iterFrom(written, start, end)
 	if err != nil {
 		return err
 	}
