@@ -78,7 +78,9 @@ func FuzzDamagedValue(f *testing.F) {
 	f.Add(encodeState(r))
 	f.Add(newQueue("q").encode())
 	f.Add([]byte{})
-	f.Add([]byte{2, 1, 1})
+	f.Add([]byte{firstFormat, 1, 1})
+	f.Add(encodeGroup(groupState{waiting: 1}))
+	f.Add(memberKey("q", "key", place{1, 2}))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		check := func(err error) {
 			if err != nil && !errors.Is(err, storage.ErrFormat) {
@@ -96,6 +98,16 @@ func FuzzDamagedValue(f *testing.F) {
 		_, _, err = parseEnding(value)
 		check(err)
 		_, err = parseFinished(value)
+		check(err)
+		_, err = parseMember(value)
+		check(err)
+		for _, kind := range []byte{kindTurn, kindSize} {
+			_, err = keyOf(kind, value)
+			check(err)
+		}
+		_, err = decodeMember(place{}, value)
+		check(err)
+		_, err = decodeGroup(value)
 		check(err)
 	})
 }
@@ -142,22 +154,47 @@ func TestOtherFormatInside(t *testing.T) {
 }
 
 func TestQueueValue(t *testing.T) {
-	q := newQueue("q")
-	q.config = storage.QueueConfig{Paused: true, ExpireIn: 5_000_000, MaxDeliveries: 7}
-	q.seq, q.token, q.clock, q.windows, q.due = 1, 2, 3, 4, tide{5, 6}
-	q.count[storage.Ready], q.count[storage.Leased], q.count[storage.Dead] = 7, 8, 9
-	for i, c := range q.counters() {
-		*c = int64(10 + i)
+	for _, keyed := range []bool{false, true} {
+		q := newQueue("q")
+		q.config = storage.QueueConfig{Paused: true, ExpireIn: 5_000_000, MaxDeliveries: 7}
+		q.seq, q.token, q.clock, q.windows, q.due = 1, 2, 3, 4, tide{5, 6}
+		q.count = [...]int64{storage.Ready: 7, storage.Leased: 8, storage.Dead: 9, storage.Done: 10}
+		for i, c := range append(q.counters(), q.lateCounters()...) {
+			*c = int64(10 + i)
+		}
+		for i := range q.waiting {
+			q.waiting[i] = bound{low: place{int64(i), int64(2 * i)}}
+		}
+		if keyed {
+			q.config = storage.QueueConfig{
+				Ordered: true, KeyLimit: 1, MinBatch: 2, Linger: time.Second, KeyIdle: time.Minute, MaxLen: 3, MaxPerKey: 4, Overflow: storage.DropOldest,
+				RetainFor: time.Hour, RetainCount: 5, RetainBytes: 6, DeadFor: 7 * time.Hour, DeadCount: 8, TellDead: true,
+			}
+			q.keys, q.retained, q.replacing = 11, 12, replaces{true, "key", 13}
+			for i := range q.keyed {
+				q.keyed[i], q.turns[i] = bound{low: place{int64(i), 3}}, bound{low: place{4, int64(i)}}
+			}
+		}
+		got := newQueue("q")
+		assert.NoError(t, got.decode(q.encode()))
+		q.expiring, q.ending, q.done, q.dead = bound{}, bound{}, bound{}, bound{}
+		if diff := cmp.Diff(q, got, cmp.AllowUnexported(queue{}, bound{}, place{}, tide{}, leases{}, replaces{})); diff != "" {
+			t.Fatal(diff)
+		}
 	}
-	for i := range q.waiting {
-		q.waiting[i] = bound{low: place{int64(i), int64(2 * i)}}
+}
+
+func TestGroupValue(t *testing.T) {
+	want := groupState{
+		waiting: 1, served: 2, number: 3, joined: 4, idle: 5, headed: true, placed: true,
+		head: member{place{6, 7}, 8, 9, true}, turn: turn{place{10, 11}, 2},
 	}
-	got := newQueue("q")
-	assert.NoError(t, got.decode(q.encode()))
-	q.expiring, q.ending = bound{}, bound{}
-	if diff := cmp.Diff(q, got, cmp.AllowUnexported(queue{}, bound{}, place{}, tide{}, leases{})); diff != "" {
-		t.Fatal(diff)
-	}
+	got, err := decodeGroup(encodeGroup(want))
+	assert.NoError(t, err)
+	assert.True(t, got == want, got)
+	m, err := decodeMember(want.head.place, encodeMember(want.head))
+	assert.NoError(t, err)
+	assert.True(t, m == want.head, m)
 }
 
 // Keys sort as what they stand for does.
