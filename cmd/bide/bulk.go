@@ -21,7 +21,7 @@ func (a *app) purge() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use:   "purge QUEUE",
-		Short: "Remove waiting or dead messages",
+		Short: "Remove waiting, dead or done messages",
 		Example: "  bide purge order.timeout --state waiting --from '2026-01-31 09:00' --to '2026-01-31 10:00'\n" +
 			"  bide purge order.timeout --state waiting --ranks 0-99",
 		Args: cobra.ExactArgs(1),
@@ -64,11 +64,11 @@ func (a *app) purge() *cobra.Command {
 		},
 	}
 	s.flags(c, 0, "messages at most, 0 is all")
-	c.Flags().StringVar(&name, "state", "dead", "delayed, ready or dead; waiting is ready and delayed together, by due time")
+	c.Flags().StringVar(&name, "state", "dead", "delayed, ready, dead or done; waiting is ready and delayed together, by due time")
 	c.Flags().StringVar(&id, "id", "", "only this id")
 	c.Flags().StringVar(&ranks, "ranks", "", "only those from one place to another in the order of the listing, 0-99 is the first hundred")
 	c.Flags().IntVar(&last, "last", 0, "only so many from the end")
-	completeStates(c, storage.Delayed, storage.Ready, storage.Dead)
+	completeStates(c, storage.Delayed, storage.Ready, storage.Dead, storage.Done)
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ const (
 	outputGrace = 200 * time.Millisecond // for the output of a command that has ended; what it left running may keep it open
 )
 
-// commander runs a command for each message.
+// commander runs a command for each message, or batch of them.
 type commander struct {
 	argv   []string
 	snooze time.Duration
@@ -52,8 +53,22 @@ func (c *commander) kill() {
 
 // handle is a [bide.Handler].
 func (c *commander) handle(ctx context.Context, d *bide.Delivery[[]byte]) error {
+	return c.decide(ctx, d.Body, environment(d))
+}
+
+// handleBatch is a [bide.BatchHandler].
+func (c *commander) handleBatch(ctx context.Context, key string, ds []*bide.Delivery[[]byte]) error {
+	lines, err := jsonLines(ds)
+	if err != nil {
+		return err
+	}
+	return c.decide(ctx, lines, []string{"BIDE_QUEUE=" + ds[0].Queue, "BIDE_KEY=" + key, "BIDE_COUNT=" + strconv.Itoa(len(ds))})
+}
+
+// decide runs the command and translates its end into the outcome of what it was given.
+func (c *commander) decide(ctx context.Context, stdin []byte, env []string) error {
 	tail := &lastLine{}
-	state, err := c.run(ctx, d, tail)
+	state, err := c.run(ctx, stdin, env, tail)
 	switch {
 	case ctx.Err() != nil && (err != nil || !state.Success()):
 		return context.Cause(ctx)
@@ -71,10 +86,10 @@ func (c *commander) handle(ctx context.Context, d *bide.Delivery[[]byte]) error 
 }
 
 // run runs the command to its end. What it leaves running goes on, unless ctx has ended.
-func (c *commander) run(ctx context.Context, d *bide.Delivery[[]byte], tail *lastLine) (*os.ProcessState, error) {
+func (c *commander) run(ctx context.Context, stdin []byte, env []string, tail *lastLine) (*os.ProcessState, error) {
 	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
-	cmd.Env = append(os.Environ(), environment(d)...)
-	cmd.Stdin = bytes.NewReader(d.Body)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin = bytes.NewReader(stdin)
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return askToEnd(cmd.Process.Pid) }
 	cmd.WaitDelay = stopGrace

@@ -17,17 +17,33 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// printer returns a handler that prints messages as JSON lines.
-func (a *app) printer() bide.Handler {
+// printers returns handlers that print messages as JSON lines.
+func (a *app) printers() (bide.Handler, bide.BatchHandler) {
 	out := &lockedWriter{w: a.out}
-	return func(_ context.Context, d *bide.Delivery[[]byte]) error {
-		data, err := json.Marshal(show(*d.Record()))
+	batch := func(_ context.Context, _ string, ds []*bide.Delivery[[]byte]) error {
+		lines, err := jsonLines(ds)
 		if err != nil {
 			return err
 		}
-		_, err = out.Write(append(data, '\n'))
+		_, err = out.Write(lines)
 		return err
 	}
+	return func(ctx context.Context, d *bide.Delivery[[]byte]) error {
+		return batch(ctx, d.Key, []*bide.Delivery[[]byte]{d})
+	}, batch
+}
+
+// jsonLines shows messages, a line for each.
+func jsonLines(ds []*bide.Delivery[[]byte]) ([]byte, error) {
+	var lines []byte
+	for _, d := range ds {
+		line, err := json.Marshal(show(*d.Record()))
+		if err != nil {
+			return nil, err
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	return lines, nil
 }
 
 // environment tells a command about its message.

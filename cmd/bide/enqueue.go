@@ -23,6 +23,7 @@ type enqueueing struct {
 	headers []string
 	replace bool
 	rerun   bool
+	onLive  string
 	lines   string
 }
 
@@ -45,7 +46,7 @@ reported with its number, and the others are enqueued.`,
 			if err := storage.CheckQueue(args[0]); err != nil {
 				return err
 			}
-			if err := givenEmpty(c, "id", "key"); err != nil {
+			if err := givenEmpty(c, "id", "key", "on-live"); err != nil {
 				return err
 			}
 			if c.Flags().Changed("lines") {
@@ -83,6 +84,7 @@ func (e *enqueueing) messageFlags(c *cobra.Command) {
 	f.StringArrayVar(&e.headers, "header", nil, "NAME=VALUE, may be repeated")
 	f.BoolVar(&e.replace, "replace", false, "take the place of a waiting message of the same id")
 	f.BoolVar(&e.rerun, "rerun", false, "run again after a running message of the same id")
+	f.StringVar(&e.onLive, "on-live", "", "what a waiting or running message of the same id means: keep it, replace or rerun (default keep)")
 }
 
 // givenEmpty refuses flags that were given and are empty: an empty variable of a shell is no wish for
@@ -117,13 +119,8 @@ func (e *enqueueing) read(in io.Reader, body []string) (bide.Message, error) {
 			return m, err
 		}
 	}
-	switch {
-	case e.replace && e.rerun:
-		return m, invalid("--replace and --rerun exclude each other")
-	case e.replace:
-		m.OnLive = storage.Replace
-	case e.rerun:
-		m.OnLive = storage.Rerun
+	if m.OnLive, err = e.meaning(); err != nil {
+		return m, err
 	}
 	if len(body) == 1 && body[0] != "-" {
 		m.Body = []byte(body[0])
@@ -131,6 +128,36 @@ func (e *enqueueing) read(in io.Reader, body []string) (bide.Message, error) {
 	}
 	m.Body, err = io.ReadAll(in)
 	return m, err
+}
+
+// meaning is what the flags say about a message of the same id.
+func (e *enqueueing) meaning() (storage.OnLive, error) {
+	var names []string
+	if e.replace {
+		names = append(names, storage.Replace.String())
+	}
+	if e.rerun {
+		names = append(names, storage.Rerun.String())
+	}
+	if e.onLive != "" {
+		names = append(names, e.onLive)
+	}
+	switch len(names) {
+	case 0:
+		return storage.Keep, nil
+	case 1:
+		return parseOnLive(names[0])
+	}
+	return 0, invalid("--replace, --rerun and --on-live exclude each other")
+}
+
+func parseOnLive(name string) (storage.OnLive, error) {
+	for _, o := range []storage.OnLive{storage.Keep, storage.Replace, storage.Rerun} {
+		if name == o.String() {
+			return o, nil
+		}
+	}
+	return 0, invalid("on-live: %q is not keep, replace or rerun", name)
 }
 
 func parseHeaders(pairs []string) (map[string]string, error) {
@@ -153,6 +180,7 @@ type enqueued struct {
 	ID      string     `json:"id"`
 	Outcome string     `json:"outcome"`
 	Due     *time.Time `json:"due,omitempty"`
+	Dropped []string   `json:"dropped,omitempty"` // ids of what made room for it
 }
 
 func (a *app) enqueueOne(ctx context.Context, client *bide.Client, queue string, m bide.Message) error {
@@ -161,7 +189,7 @@ func (a *app) enqueueOne(ctx context.Context, client *bide.Client, queue string,
 		return err
 	}
 	if a.json {
-		e := enqueued{ID: r.ID, Outcome: r.Outcome.String()}
+		e := enqueued{ID: r.ID, Outcome: r.Outcome.String(), Dropped: r.Dropped}
 		if !r.Due.IsZero() {
 			e.Due = &r.Due
 		}
@@ -170,6 +198,9 @@ func (a *app) enqueueOne(ctx context.Context, client *bide.Client, queue string,
 	line := fmt.Sprintf("%s %s", r.ID, r.Outcome)
 	if !r.Due.IsZero() {
 		line += ", due " + r.Due.Local().Format("2006-01-02 15:04:05.000")
+	}
+	if len(r.Dropped) > 0 {
+		line += "; dropped " + strings.Join(r.Dropped, " ")
 	}
 	fmt.Fprintln(a.out, line)
 	return nil

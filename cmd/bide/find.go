@@ -24,8 +24,8 @@ type selecting struct {
 func (s *selecting) flags(c *cobra.Command, limit int, what string) {
 	f := c.Flags()
 	f.StringVar(&s.key, "key", "", "only messages of this key")
-	f.StringVar(&s.from, "from", "", "only messages due, leased until or dead at this instant or later")
-	f.StringVar(&s.to, "to", "", "only messages due, leased until or dead before this instant")
+	f.StringVar(&s.from, "from", "", "only messages due, leased until or finished at this instant or later")
+	f.StringVar(&s.to, "to", "", "only messages due, leased until or finished before this instant")
 	f.IntVar(&s.limit, "limit", limit, what)
 }
 
@@ -94,9 +94,9 @@ func (a *app) ls() *cobra.Command {
 	}
 	s.flags(c, 50, "messages of each state at most, 0 is all")
 	c.Flags().StringSliceVar(&states, "state", []string{"leased", "ready", "delayed", "dead"},
-		"which states, in this order; waiting is ready and delayed together, by due time")
+		"which states, in this order, of delayed, ready, leased, dead and done; waiting is ready and delayed together, by due time")
 	l.flags(c)
-	completeStates(c, storage.Delayed, storage.Ready, storage.Leased, storage.Dead)
+	completeStates(c, storage.Delayed, storage.Ready, storage.Leased, storage.Dead, storage.Done)
 	return c
 }
 
@@ -105,6 +105,7 @@ func (a *app) list(c *cobra.Command, client *bide.Client, queue string, filters 
 	if err != nil {
 		return err
 	}
+	dead := len(filters) == 1 && filters[0].State == storage.Dead
 	var t *table
 	for _, f := range filters {
 		for r, err := range messages(c.Context(), client, queue, f, last) {
@@ -118,13 +119,21 @@ func (a *app) list(c *cobra.Command, client *bide.Client, queue string, filters 
 				continue
 			}
 			if t == nil {
-				t = a.table("ID", "STATE", "WHEN", "PRIORITY", "ATTEMPTS", "KEY", "BODY")
+				fourth := "PRIORITY"
+				if dead {
+					fourth = "REASON"
+				}
+				t = a.table("ID", "STATE", "WHEN", fourth, "ATTEMPTS", "KEY", "BODY")
 			}
 			attempts := fmt.Sprint(r.Attempts)
 			if r.MaxAttempts > 0 {
 				attempts += fmt.Sprintf("/%d", r.MaxAttempts)
 			}
-			t.row(plain(r.ID), r.State.String(), relative(r.At(), st.Now), fmt.Sprint(r.Priority), attempts, plain(r.Key), preview(r.Body, 40))
+			fourth := fmt.Sprint(r.Priority)
+			if dead {
+				fourth = preview([]byte(r.Reason), 40)
+			}
+			t.row(plain(r.ID), r.State.String(), relative(r.At(), st.Now), fourth, attempts, plain(r.Key), preview(r.Body, 40))
 		}
 	}
 	if t == nil {
@@ -188,6 +197,12 @@ func (a *app) describe(r storage.Record) error {
 	}
 	field("finished", stamp(r.Finished))
 	field("reason", preview([]byte(r.Reason), 200))
+	for _, h := range r.History {
+		field(fmt.Sprintf("delivery %d", h.Delivery), fmt.Sprintf("%s by %s: %s", stamp(h.Ended), plain(h.By), preview([]byte(h.Reason), 200)))
+	}
+	if r.Untold {
+		field("told", "not yet")
+	}
 	if r.Successor {
 		field("successor", "runs after this one")
 	}

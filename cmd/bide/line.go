@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/bidemq/bide"
-	"github.com/bidemq/bide/storage"
 )
 
 // line is a message as a line of JSON.
@@ -58,16 +57,10 @@ func parseLine(data []byte) (bide.Message, error) {
 			return m, invalid("%s: %q is not a duration like 90s or 1h30m", span.name, span.value)
 		}
 	}
-	for _, o := range []storage.OnLive{storage.Keep, storage.Replace, storage.Rerun} {
-		if l.OnLive == o.String() {
-			m.OnLive = o
-			return m, nil
-		}
-	}
 	if l.OnLive != "" {
-		return m, invalid("on_live: %q is not keep, replace or rerun", l.OnLive)
+		m.OnLive, err = parseOnLive(l.OnLive)
 	}
-	return m, nil
+	return m, err
 }
 
 func decodeLine(data []byte) (line, error) {

@@ -33,6 +33,7 @@ type lineEnqueuer struct {
 	numbers []int // of the lines of batch
 	counts  map[storage.Outcome]int
 	lines   int
+	dropped int // to make room
 	failed  int
 	first   error // of those that failed
 }
@@ -124,6 +125,7 @@ func (e *lineEnqueuer) flush(ctx context.Context) error {
 	results, err := e.client.EnqueueMany(ctx, e.queue, e.batch)
 	for i, r := range results {
 		e.counts[r.Outcome]++
+		e.dropped += len(r.Dropped)
 		if r.Err != nil {
 			e.fail(e.numbers[i], r.Err)
 		}
@@ -148,11 +150,14 @@ func (e *lineEnqueuer) summary() error {
 	stored := e.counts[storage.Stored]
 	duplicate, replaced, reran := e.counts[storage.Duplicate], e.counts[storage.Replaced], e.counts[storage.Reran]
 	if e.app.json {
-		if err := e.app.printJSON(map[string]int{"stored": stored, "duplicate": duplicate, "replaced": replaced, "rerun": reran, "failed": e.failed}); err != nil {
+		if err := e.app.printJSON(map[string]int{"stored": stored, "duplicate": duplicate, "replaced": replaced, "rerun": reran, "dropped": e.dropped, "failed": e.failed}); err != nil {
 			return err
 		}
 	}
 	e.app.printf("%d stored, %d duplicate, %d replaced, %d rerun, %d failed\n", stored, duplicate, replaced, reran, e.failed)
+	if e.dropped > 0 {
+		e.app.printf("%d dropped to make room\n", e.dropped)
+	}
 	if e.failed > 0 {
 		return fmt.Errorf("%d of %d lines were not enqueued, the first of them: %w", e.failed, e.lines, e.first)
 	}

@@ -84,7 +84,17 @@ type shown struct {
 	Token       int64             `json:"token,omitempty"`
 	Finished    *time.Time        `json:"finished,omitempty"`
 	Reason      string            `json:"reason,omitempty"`
+	History     []attempt         `json:"history,omitempty"` // attempts that failed
 	Successor   bool              `json:"successor,omitempty"`
+	Untold      bool              `json:"untold,omitempty"` // its death, where deaths are told
+}
+
+// attempt is one that failed, as JSON shows it.
+type attempt struct {
+	Delivery int       `json:"delivery"`
+	Ended    time.Time `json:"ended"`
+	By       string    `json:"by,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
 }
 
 func show(r storage.Record) shown {
@@ -92,7 +102,10 @@ func show(r storage.Record) shown {
 		ID: r.ID, payload: showPayload(r.Body), State: r.State.String(), Due: r.Due, Key: r.Key, Priority: r.Priority,
 		Headers: r.Headers, Attempts: r.Attempts, Deliveries: r.Deliveries, MaxAttempts: r.MaxAttempts,
 		ExpireIn: span(r.ExpireIn), DedupFor: span(r.DedupFor), Seq: r.Seq, Enqueued: r.Enqueued,
-		LeasedBy: r.Lease.By, Token: r.Lease.Token, Reason: r.Reason, Successor: r.Successor,
+		LeasedBy: r.Lease.By, Token: r.Lease.Token, Reason: r.Reason, Successor: r.Successor, Untold: r.Untold,
+	}
+	for _, h := range r.History {
+		s.History = append(s.History, attempt(h))
 	}
 	if r.MaxAttempts == 0 {
 		s.MaxAttempts = bide.Unlimited

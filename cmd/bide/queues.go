@@ -98,7 +98,7 @@ func (a *app) stats() *cobra.Command {
 func (a *app) showStats(c *cobra.Command, client *bide.Client, names []string) error {
 	var t *table
 	if !a.json {
-		t = a.table("QUEUE", "DELAYED", "READY", "LEASED", "DEAD", "NEXT DUE", "ENQUEUED", "ACKED", "RETRIED", "EXPIRED")
+		t = a.table("QUEUE", "DELAYED", "READY", "LEASED", "DEAD", "DONE", "NEXT DUE", "ENQUEUED", "ACKED", "RETRIED", "EXPIRED", "DROPPED")
 	}
 	for _, name := range names {
 		st, err := client.Stats(c.Context(), name)
@@ -115,11 +115,11 @@ func (a *app) showStats(c *cobra.Command, client *bide.Client, names []string) e
 			name += " (paused)"
 		}
 		cells := []string{name}
-		for _, n := range []int64{st.Delayed, st.Ready, st.Leased, st.Dead} {
+		for _, n := range []int64{st.Delayed, st.Ready, st.Leased, st.Dead, st.Done} {
 			cells = append(cells, fmt.Sprint(n))
 		}
 		cells = append(cells, relative(st.NextDue, st.Now))
-		for _, n := range []int64{st.Total.Enqueued, st.Total.Acked, st.Total.Retried, st.Total.Expired} {
+		for _, n := range []int64{st.Total.Enqueued, st.Total.Acked, st.Total.Retried, st.Total.Expired, st.Total.Dropped} {
 			cells = append(cells, fmt.Sprint(n))
 		}
 		t.row(cells...)
@@ -128,58 +128,6 @@ func (a *app) showStats(c *cobra.Command, client *bide.Client, names []string) e
 		return nil
 	}
 	return t.end()
-}
-
-func (a *app) pause() *cobra.Command {
-	return a.configuring("pause QUEUE", "Accept messages and deliver none", storage.ConfigEdit{Paused: new(true)})
-}
-
-func (a *app) resume() *cobra.Command {
-	return a.configuring("resume QUEUE", "Deliver again", storage.ConfigEdit{Paused: new(false)})
-}
-
-func (a *app) configure() *cobra.Command {
-	var expireIn time.Duration
-	var maxDeliveries int
-	var e storage.ConfigEdit
-	c := a.configuring("configure QUEUE", "Change or show the configuration of a queue", e)
-	c.Flags().DurationVar(&expireIn, "expire-in", 0, "given to messages enqueued from then on without one, 0 is none")
-	c.Flags().IntVar(&maxDeliveries, "max-deliveries", 0, "deliveries before a message is dead, those given back included; 0 is no limit")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if c.Flags().Changed("expire-in") {
-			e.ExpireIn = &expireIn
-		}
-		if c.Flags().Changed("max-deliveries") {
-			e.MaxDeliveries = &maxDeliveries
-		}
-		return a.configureQueue(c, args[0], e)
-	}
-	return c
-}
-
-func (a *app) configuring(use, short string, e storage.ConfigEdit) *cobra.Command {
-	return &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE:  func(c *cobra.Command, args []string) error { return a.configureQueue(c, args[0], e) },
-	}
-}
-
-func (a *app) configureQueue(c *cobra.Command, queue string, e storage.ConfigEdit) error {
-	return a.with(c.Context(), func(client *bide.Client) error {
-		config, err := client.Configure(c.Context(), queue, e)
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(map[string]any{
-				"queue": queue, "paused": config.Paused, "expire_in": span(config.ExpireIn), "max_deliveries": config.MaxDeliveries,
-			})
-		}
-		a.printf("%s: paused %t, expire in %s, max deliveries %d\n", queue, config.Paused, config.ExpireIn, config.MaxDeliveries)
-		return nil
-	})
 }
 
 func (a *app) repair() *cobra.Command {

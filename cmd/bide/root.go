@@ -113,7 +113,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.demo(), a.demoConsumer(), a.enqueue(), a.work(),
 		a.ls(), a.get(), a.cancel(), a.reschedule(), a.edit(), a.redrive(), a.purge(),
-		a.queues(), a.stats(), a.pause(), a.resume(), a.configure(), a.repair(), a.imports(), a.doctor(),
+		a.queues(), a.keys(), a.stats(), a.pause(), a.resume(), a.configure(), a.repair(), a.imports(), a.doctor(),
 		a.bind(), a.unbind(), a.topics(), a.publish(), a.lock(),
 	)
 	for _, c := range root.Commands() {

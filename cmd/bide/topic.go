@@ -108,7 +108,7 @@ it are left alone, for two minutes after the ack unless --dedup-for says otherwi
 			if err := storage.CheckQueue(args[0]); err != nil {
 				return err
 			}
-			if err := givenEmpty(c, "id", "key"); err != nil {
+			if err := givenEmpty(c, "id", "key", "on-live"); err != nil {
 				return err
 			}
 			m, err := e.read(a.in, args[1:])

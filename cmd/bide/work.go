@@ -25,6 +25,9 @@ type working struct {
 	retryFirst  time.Duration
 	retryMost   time.Duration
 	untilEmpty  bool
+	keys        []string
+	except      []string
+	batch       int
 	command     []string
 }
 
@@ -41,9 +44,17 @@ BIDE_HEADER_NAME. If it exits with 0 the message is acknowledged, with 75 it is 
 attempt is spent, with anything else the attempt failed and is retried. BIDE_MAX_ATTEMPTS is 0 where
 there is no limit. Without a command the messages are printed and acknowledged.
 
+With --batch COMMAND gets up to so many messages of one key at once, or of those without a key: on
+its standard input a line of JSON for each, as ls --json has it, and in its environment BIDE_QUEUE,
+BIDE_KEY and BIDE_COUNT. What it exits with counts for all of them.
+
+--keys and --except choose messages by their keys, so that a hot key can have a process of its own.
+The key '' stands for messages without one.
+
 The first interrupt stops taking messages and waits for the commands that run; the second one kills
 them. What a command leaves running in the background goes on.`,
-		Example: "  bide work mail -- ./send-mail.sh",
+		Example: "  bide work mail -- ./send-mail.sh\n" +
+			"  bide work events --except hot-game --batch 128 -- ./report.sh",
 		RunE: func(c *cobra.Command, args []string) error {
 			queues := args
 			if at := c.ArgsLenAtDash(); at >= 0 {
@@ -55,6 +66,7 @@ them. What a command leaves running in the background goes on.`,
 			if len(queues) == 0 {
 				return invalid("work needs a queue; usage: %s", c.UseLine())
 			}
+			w.keys, w.except = withoutKey(c, "keys", w.keys), withoutKey(c, "except", w.except)
 			if err := w.check(queues); err != nil {
 				return err
 			}
@@ -70,12 +82,29 @@ them. What a command leaves running in the background goes on.`,
 	f.DurationVar(&w.retryFirst, "retry", 5*time.Second, "first wait after a failure; it doubles with each attempt")
 	f.DurationVar(&w.retryMost, "retry-most", 6*time.Hour, "longest wait after a failure")
 	f.BoolVar(&w.untilEmpty, "until-empty", false, "end when the queues hold nothing that waits or runs; what waits in a paused queue does not count")
+	f.StringSliceVar(&w.keys, "keys", nil, "only messages of these keys, with commas between them")
+	f.StringSliceVar(&w.except, "except", nil, "no messages of these keys")
+	f.IntVar(&w.batch, "batch", 0, "messages of one key that a command gets at once, at most; 0 is each alone")
 	return c
+}
+
+// withoutKey reads '' as the key of messages that have none.
+func withoutKey(c *cobra.Command, name string, keys []string) []string {
+	if c.Flags().Changed(name) && len(keys) == 0 {
+		return []string{""}
+	}
+	return keys
+}
+
+// scope is what is asked for of a queue.
+func (w *working) scope(queue string) storage.Scope {
+	return storage.Scope{Queue: queue, Keys: w.keys, Except: w.except}
 }
 
 func (w *working) check(queues []string) error {
 	for i, queue := range queues {
-		if err := storage.CheckQueue(queue); err != nil {
+		scope := w.scope(queue)
+		if err := scope.Check(); err != nil {
 			return err
 		}
 		if slices.Contains(queues[:i], queue) {
@@ -94,6 +123,10 @@ func (w *working) check(queues []string) error {
 		return invalid("lease %s is not between 1s and 24h", w.lease)
 	case w.timeout < 0 || w.drain < 0 || w.snooze < 0 || w.retryFirst < 0 || w.retryMost < 0:
 		return invalid("a duration is negative")
+	case w.batch < 0 || w.batch > storage.MaxBatch:
+		return invalid("batch %d is not between 0 and %d", w.batch, storage.MaxBatch)
+	case w.untilEmpty && len(w.keys)+len(w.except) > 0:
+		return invalid("--until-empty looks at whole queues, and goes with neither --keys nor --except")
 	}
 	return nil
 }
@@ -116,12 +149,16 @@ func (a *app) handle(ctx context.Context, client *bide.Client, queues []string, 
 		Backoff:      bide.Exponential(w.retryFirst, w.retryMost),
 		Logger:       a.logger(),
 	})
-	handler := a.printer()
+	handler, batches := a.printers()
 	if len(w.command) > 0 {
-		handler = commands.handle
+		handler, batches = commands.handle, commands.handleBatch
 	}
 	for _, queue := range queues {
-		consumer.Handle(queue, handler)
+		if w.batch > 0 {
+			consumer.HandleBatch(w.scope(queue), batches, bide.BatchConfig{Max: w.batch})
+		} else {
+			consumer.HandlePart(w.scope(queue), handler)
+		}
 	}
 	watching := make(chan error, 1)
 	if w.untilEmpty {
