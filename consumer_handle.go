@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -43,8 +44,8 @@ func (r *run) handle(u *unit) {
 		return
 	}
 	first := u.holds[0]
-	for i := len(u.holds) - 1; i >= 0; i-- {
-		if h := u.holds[i]; !h.unfit {
+	for _, h := range slices.Backward(u.holds) {
+		if !h.unfit {
 			first = h
 			r.keeper.add(h)
 		}

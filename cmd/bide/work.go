@@ -88,7 +88,7 @@ them. What a command leaves running in the background goes on.`,
 	return c
 }
 
-// withoutKey reads '' as the key of messages that have none.
+// withoutKey reads ” as the key of messages that have none.
 func withoutKey(c *cobra.Command, name string, keys []string) []string {
 	if c.Flags().Changed(name) && len(keys) == 0 {
 		return []string{""}
