@@ -81,13 +81,13 @@ func (c *call) sweep() error {
 			return err
 		}
 	}
+	if err := c.sweepIdle(); err != nil {
+		return err
+	}
 	if err := c.sweepExpiries(); err != nil {
 		return err
 	}
 	if err := c.sweepWindows(); err != nil {
-		return err
-	}
-	if err := c.sweepIdle(); err != nil {
 		return err
 	}
 	if err := c.trim(); err != nil {

@@ -47,13 +47,16 @@ func TestRepairRebuilds(t *testing.T) {
 				assert.Equal(t, look(t, engine), want, context)
 			}
 
+			assert.NoError(t, store.Close()) // which writes what is known of the queue
+			store, err = open("dir", Options{Logger: quiet}, disk)
+			assert.NoError(t, err)
 			assert.NoError(t, store.db.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync))
 			assert.NoError(t, store.Close())
 			store, err = open("dir", Options{Logger: quiet}, disk)
 			assert.NoError(t, err)
 			engine.Engine = store
-			reported := storagetest.RepairAll(t, store, engine.Now, "crash", 5, true)
-			assert.Equal(t, storagetest.RepairAll(t, store, engine.Now, "crash", 5, false), reported, context)
+			reported := sums(storagetest.RepairAll(t, store, engine.Now, "crash", 5, true))
+			assert.Equal(t, sums(storagetest.RepairAll(t, store, engine.Now, "crash", 5, false)), reported, context)
 			assert.Equal(t, storagetest.RepairAll(t, store, engine.Now, "crash", 5, true), nil, context)
 			got := look(t, engine)
 			if kind == kindQueue { // the counters and the configuration are lost with it
@@ -65,6 +68,15 @@ func TestRepairRebuilds(t *testing.T) {
 			assert.NoError(t, store.Close())
 		}
 	}
+}
+
+// sums adds up what the steps of a repair found.
+func sums(fixes []storage.Fix) map[string]int {
+	found := map[string]int{}
+	for _, f := range fixes {
+		found[f.What] += f.Count
+	}
+	return found
 }
 
 // forgetConfig sets the configuration to its default.
