@@ -85,8 +85,12 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
 	}
 	text, err := reply[1].ToString()
-	if err != nil || len(text) != resultSize*len(sent) {
+	known := len(text) / resultSize
+	if err != nil || len(text)%resultSize != 0 || known > len(sent) || known == 0 && len(sent) > 0 {
 		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
+	}
+	if known < len(sent) {
+		n, sent = sent[known], sent[:known]
 	}
 	for i := range n {
 		results[i].Now = instant(at)

@@ -58,6 +58,24 @@ func token(t int64) int64 {
 	return t
 }
 
+// answers sends two arguments for each of some receipts and returns a byte for each of the first.
+func (s *Store) answers(ctx context.Context, sc *script, queue string, head []string, which []int, each func(i int) (string, string)) (string, error) {
+	args := append(make([]string, 0, len(head)+2*len(which)), head...)
+	for _, i := range which {
+		a, b := each(i)
+		args = append(args, a, b)
+	}
+	m, err := s.run(ctx, sc, queue, args...)
+	if err != nil {
+		return "", err
+	}
+	text, err := m.ToString()
+	if err != nil || len(text) == 0 || len(text) > len(which) {
+		return "", fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{sc.name, err})
+	}
+	return text, nil
+}
+
 // perQueue sends two arguments a receipt, one call for each queue and all of them at once, and
 // returns the receipts that the script says are lost, queue by queue.
 func (s *Store) perQueue(ctx context.Context, sc *script, head []string, rs []storage.Receipt, each func(i int) (string, string)) ([]storage.Receipt, error) {
@@ -76,25 +94,15 @@ func (s *Store) perQueue(ctx context.Context, sc *script, head []string, rs []st
 	errs := make([]error, len(queues))
 	settle := func(k int) {
 		queue := queues[k]
-		args := append(make([]string, 0, len(head)+2*len(members[queue])), head...)
-		for _, i := range members[queue] {
-			a, b := each(i)
-			args = append(args, a, b)
-		}
-		m, err := s.run(ctx, sc, queue, args...)
-		if err != nil {
-			errs[k] = err
-			return
-		}
-		text, err := m.ToString()
-		if err != nil || len(text) != len(members[queue]) {
-			errs[k] = fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{sc.name, err})
-			return
-		}
-		for n, i := range members[queue] {
-			if text[n] == 0 {
-				lost[k] = append(lost[k], rs[i])
+		for left := members[queue]; len(left) > 0 && errs[k] == nil; {
+			var answers string
+			answers, errs[k] = s.answers(ctx, sc, queue, head, left, each)
+			for n := range len(answers) {
+				if answers[n] == 0 {
+					lost[k] = append(lost[k], rs[left[n]])
+				}
 			}
+			left = left[len(answers):]
 		}
 	}
 	var others sync.WaitGroup

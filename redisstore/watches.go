@@ -190,15 +190,29 @@ func (w *watches) changed() {
 	}
 }
 
-// notice takes a word of wake.lua: "ready n queue" or "later ms queue".
+// notice takes a word of wake.lua: "ready n queue" or "later ms queue", with a star behind the queue
+// for all its parts.
 func (w *watches) notice(text string) {
 	kind, rest, _ := strings.Cut(text, " ")
-	word, queue, ok := strings.Cut(rest, " ")
+	word, name, ok := strings.Cut(rest, " ")
 	if !ok {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if queue, part := cutPart(name); part {
+		for name := range w.queues {
+			if of, part := cutPart(name); part && of == queue {
+				w.tell(name, kind, word, text)
+			}
+		}
+		return
+	}
+	w.tell(name, kind, word, text)
+}
+
+// tell brings a notice to one queue, or a part of it.
+func (w *watches) tell(queue, kind, word, text string) {
 	q := w.queues[queue]
 	if q == nil {
 		return
@@ -221,12 +235,15 @@ func (w *watches) notice(text string) {
 	q.notices++
 	q.ready, q.until = true, time.Time{}
 	w.changed()
+	if _, part := cutPart(queue); part {
+		return // everybody is told
+	}
 	n := q.notices
 	time.AfterFunc(followWithin, func() {
 		w.mu.Lock()
 		idle := w.queues[queue] == q && q.ready && q.notices == n
 		w.mu.Unlock()
-		if _, part := cutPart(queue); idle && !part { // of a part everybody is told
+		if idle {
 			w.pass(queue)
 		}
 	})

@@ -4,19 +4,22 @@ local payload_size, remove_finished
 do -- what is local here is not counted: a script may have 200 locals
   local function crowd() return call("ZCARD", PLACES) + call("ZCARD", KEYED) end
 
-  -- oldest returns the waiting record that has to make room first.
+  -- oldest returns the waiting record that has to make room first: of the lowest priority, which
+  -- stands last, the first.
   local function oldest()
-    for priority = 0, 9 do
-      local base, found, at, seq = band(priority), nil, nil, nil
-      for _, key in ipairs({ PLACES, KEYED }) do
+    local found, at, priority = nil, -1, nil
+    for _, key in ipairs({ PLACES, KEYED }) do
+      local last = call("ZRANGE", key, -1, -1, "WITHSCORES")
+      local base = last[1] and math.floor(tonumber(last[2]) / BAND) * BAND
+      if base and (not found or base >= priority) then
         local head = call("ZRANGE", key, number(base), number(base + BAND - 1), "BYSCORE", "LIMIT", 0, 1, "WITHSCORES")
-        if head[1] then
-          local due, order = tonumber(head[2]), unpick(">I6", head[1])
-          if not found or due < at or due == at and order < seq then found, at, seq = head[1], due, order end
+        local due = tonumber(head[2])
+        if not found or base > priority or due < at or due == at and unpick(">I6", head[1]) < unpick(">I6", found) then
+          found, at, priority = head[1], due, base
         end
       end
-      if found then return load(string.sub(found, 7)), found end
     end
+    return found and load(string.sub(found, 7)), found
   end
 
   -- refuses says whether there is no room for a record, 1 in the queue and 2 in its key. What it
@@ -116,7 +119,7 @@ do -- what is local here is not counted: a script may have 200 locals
     while left > 0 do
       local key = call("ZRANGE", IDLE, "-inf", number(now - set_to.key_idle), "BYSCORE", "LIMIT", 0, 1)[1]
       if not key then return end
-      local g = group(key)
+      local g, before = group(key), left
       while left > 0 and g.waiting > 0 and g.joined + set_to.key_idle <= now do
         local m = first_in_key(g, 0)
         local r = m and load((select(4, open_member(g, m))))
@@ -124,6 +127,7 @@ do -- what is local here is not counted: a script may have 200 locals
         expire(r)
         left = left - 1
       end
+      if left == before then left = left - 1 end -- it is not idle, which is damage
       if left > 0 then call("ZREM", IDLE, key) end
       groups.flush()
     end

@@ -7,7 +7,8 @@
 --                     1 if a delay follows and 0 if a due time, that number, expire in
 --            rest     of the record: expire in, dedup window, max attempts, sizes, payload
 -- Returns {now, results, index, dropped ids, ...}: thirteen bytes a record, outcome, sequence and due
--- time, as EnqueueResult has them. Of a record that is refused the last says why: 0 it has expired,
+-- time, as EnqueueResult has them. Those of the last records are missing if too much was dropped for one
+-- script: nothing was done about them. Of a record that is refused the last says why: 0 it has expired,
 -- 1 the queue is full, 2 its key is full, 3 it has a priority in an ordered queue. The index of a
 -- record that others made room for is from 1, their ids are joined by zero bytes.
 
@@ -70,7 +71,7 @@ local function store(id, blob, priority, due, expirein, free)
   stored_now = stored_now + 1
 end
 
-local seq, drops = q[SEQ], {}
+local seq, drops, dropped_now = q[SEQ], {}, 0
 local function enqueue(i, id, terms, rest)
   local priority, onlive, delayed, due, expirein = unpick(TERMS, terms)
   if delayed == 1 then due = now + due end
@@ -78,6 +79,8 @@ local function enqueue(i, id, terms, rest)
     expirein = expire_in
     rest = pack(">I6", expirein) .. string.sub(rest, 7)
   end
+  local keylen = groups and unpick(">I2", rest, 17) or 0
+  if keylen > 0 then use(USE_WHOLE) end
   if groups and priority > 0 and groups.ordered() then return pack(RESULT, REFUSED, 0, PRIORITY) end
   if expirein > 0 and due + expirein <= now then return pack(RESULT, REFUSED, 0, LATE) end
 
@@ -99,7 +102,6 @@ local function enqueue(i, id, terms, rest)
     return pack(RESULT, DUPLICATE, old.seq, old.due)
   end
 
-  local keylen = groups and unpick(">I2", rest, 17) or 0
   local key, bounded = string.sub(rest, 27, 26 + keylen), groups and groups.bounded()
   if bounded and not (old and old.leased) then
     flush()
@@ -123,6 +125,7 @@ local function enqueue(i, id, terms, rest)
   end
   if bounded then
     local dropped = groups.make_room(key)
+    dropped_now = dropped_now + #dropped
     if #dropped > 0 then
       drops[#drops + 1], drops[#drops + 2] = i, table.concat(dropped, "\0")
       for _, gone in ipairs(dropped) do touched[gone] = true end
@@ -138,6 +141,7 @@ end
 
 local results = {}
 for i, id in ipairs(ids) do
+  if dropped_now >= LEFT_OVER then break end
   results[i] = enqueue(i, id, ARGV[3 * i], ARGV[3 * i + 1])
 end
 flush()

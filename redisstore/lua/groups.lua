@@ -5,7 +5,7 @@
 -- turn in seven bytes and itself. Control characters are in no key.
 
 local GROUP = ">I6I7I6I6I4" -- served, number, joined, waiting, leased
-local seen, list = {}, {}
+local seen, list = {}, {} -- keys that the script has met, and those that changed
 
 -- group returns what is known about a key; served is nil if nothing is.
 local function group(key)
@@ -18,8 +18,14 @@ local function group(key)
     g.stands, g.stored = pack(">I7", g.number) .. key, true
   end
   seen[key] = g
-  list[#list + 1] = g
   return g
+end
+
+-- touch notes that a key has changed.
+local function touch(g)
+  if not g.changed then
+    g.changed, list[#list + 1] = true, g
+  end
 end
 
 local function group_of(r)
@@ -49,20 +55,23 @@ function groups.wait(r, m)
   if not g.served then g.served, g.number, g.joined = now, r.seq, now end
   call("ZADD", KEYED, number(band(r.priority) + r.due), m)
   call("ZADD", MEMBERS, 0, in_key(g, r, "W"))
-  g.waiting, g.changed = g.waiting + 1, true
+  g.waiting = g.waiting + 1
+  touch(g)
 end
 
 function groups.unwait(r, m)
   local g = group_of(r)
   call("ZREM", KEYED, m)
   call("ZREM", MEMBERS, in_key(g, r, "W"))
-  g.waiting, g.changed = g.waiting - 1, true
+  g.waiting = g.waiting - 1
+  touch(g)
 end
 
 function groups.unlease(r)
   local g = group_of(r)
   call("ZREM", MEMBERS, in_key(g, r, "X"))
-  g.leased, g.changed = g.leased - 1, true
+  g.leased = g.leased - 1
+  touch(g)
 end
 
 -- leave ends a key with its last record. If another one joins it, the key begins anew.
@@ -75,7 +84,9 @@ function groups.join(r)
   group_of(r).joined = now
 end
 
--- give_back ends the leases of those behind a record that waits again in an ordered queue.
+-- give_back ends the leases of those behind a record that waits again in an ordered queue, and
+-- counts them.
+groups.given = 0
 function groups.give_back(r, ended)
   if set_to.ordered == 0 then return end
   local g = group_of(r)
@@ -87,7 +98,8 @@ function groups.give_back(r, ended)
       unplace(other)
       count(RELEASED)
       other.attempts = other.attempts - 1
-      again(other, other.due, "", ended)
+      again(other, other.due, "", ended, true)
+      groups.given = groups.given + 1
     end
   end
 end
@@ -132,13 +144,14 @@ end
 -- settle_key writes what has changed about a key.
 local function settle_key(g)
   g.changed = false
+  g.waiting, g.leased = math.max(0, g.waiting), math.max(0, g.leased) -- less than none is damage
   if g.waiting + g.leased == 0 then return forget_key(g) end
   call("HSET", GROUPS, g.key, pack(GROUP, g.served, g.number, g.joined, g.waiting, g.leased))
   call("ZADD", SIZES, -g.waiting, g.key)
   use(USE_WHOLE)
   local stands, since, priority, due = pack(">I7", g.number) .. g.key, place_turn(g)
   if g.stands and (g.stands ~= stands or not since) then call("ZREM", TURNS, g.stands) end
-  g.stands, g.since, g.priority = since and stands, since, priority
+  g.stands, g.since, g.priority = since and stands, since or false, priority
   if since then
     call("ZADD", TURNS, number(band(priority) + since), stands)
     use(bit.lshift(USE_TURNS, priority))
@@ -153,17 +166,20 @@ local function settle_key(g)
 end
 
 function groups.flush()
-  for _, g in ipairs(list) do
-    if g.changed then settle_key(g) end
+  for i, g in ipairs(list) do
+    settle_key(g)
+    list[i] = nil
   end
 end
+
+-- passing says whether keys stand where another configuration has them.
+function groups.passing() return pass ~= "" end
 
 -- go_over settles some keys anew, by name, and remembers where to go on. The clock may have stepped
 -- back behind the turns of some.
 local function go_over()
   for _ = 1, SWEEP do
-    local from = pass == "\1" and "-" or "(" .. string.sub(pass, 2) .. "\1"
-    local m = call("ZRANGE", MEMBERS, from, "+", "BYLEX", "LIMIT", 0, 1)[1]
+    local m = call("ZRANGE", MEMBERS, "(" .. string.sub(pass, 2) .. "\1", "+", "BYLEX", "LIMIT", 0, 1)[1]
     renumbered = true
     if not m then
       pass = ""
@@ -171,7 +187,8 @@ local function go_over()
     end
     local g = group((string.match(m, "^(%Z*)")))
     if g.served then
-      g.served, g.changed = math.min(g.served, now), true
+      g.served = math.min(g.served, now)
+      touch(g)
     end
     pass = "\1" .. g.key
   end

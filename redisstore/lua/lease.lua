@@ -74,6 +74,14 @@ local function lease_run(run, base)
   return late
 end
 
+-- work_off drops what has expired beyond what the sweep did, but not all of a great number.    R13
+local expired = 0
+local function work_off(late)
+  for _, id in ipairs(late) do find(id) end
+  expired = expired + #late
+  if expired >= LEFT_OVER then stopped = true end
+end
+
 -- claim_keyless leases records of one priority without a key, those before a turn if there is one,
 -- and returns the due time of the first place left over, math.huge if there is none.
 local function claim_keyless(priority, since, turn)
@@ -93,7 +101,7 @@ local function claim_keyless(priority, since, turn)
     run.done = 0
     local late = lease_run(run, base)
     if run.done > 0 then call("ZREMRANGEBYRANK", PLACES, rank, rank + run.done - 1) end
-    for _, id in ipairs(late) do find(id) end
+    work_off(late)
     if found < 2 * want or #run < found then break end
   end
   local first = call("ZRANGE", PLACES, number(base), number(base + BAND - 1), "BYSCORE", "LIMIT", 0, 1, "WITHSCORES")

@@ -2,6 +2,11 @@
 
 local soonest = math.huge -- due time of what became claimable earlier than it was
 local ending = math.huge  -- end of the earliest lease after the sweep
+local LEFT_OVER = 1000    -- records that a script moves beyond those that it was asked for, about
+
+-- keyed says whether a record stands in the order of its key. A plain script meets one with a key
+-- only if meta is not what it was: then it leaves to Repair what is told of keys.
+local function keyed(r) return groups and r.keylen > 0 end
 
 -- place makes a record wait.
 local function place(r)
@@ -10,7 +15,7 @@ local function place(r)
     call("ZADD", EXPIRIES, number(r.first + r.expirein), m)
     use(USE_EXPIRIES)
   end
-  if r.keylen > 0 then return groups.wait(r, m) end
+  if keyed(r) then return groups.wait(r, m) end
   call("ZADD", PLACES, number(band(r.priority) + r.due), m)
   use(bit.lshift(1, r.priority))
   if r.due < soonest then soonest = r.due end
@@ -21,17 +26,17 @@ local function unplace(r)
   local m = member(r)
   if r.leased then
     call("ZREM", LEASES, m)
-    return r.keylen > 0 and groups.unlease(r)
+    return keyed(r) and groups.unlease(r)
   end
   if r.expirein > 0 then call("ZREM", EXPIRIES, m) end
-  if r.keylen > 0 then return groups.unwait(r, m) end
+  if keyed(r) then return groups.unwait(r, m) end
   call("ZREM", PLACES, m)
 end
 
 -- forget removes a live record, and its successor unless that was taken before.
 local function forget(r)
   call("HDEL", RECORDS, r.id, "\1" .. r.id, "\2" .. r.id)
-  if r.keylen > 0 then groups.leave(r) end
+  if keyed(r) then groups.leave(r) end
 end
 
 -- start makes a successor a record of the queue.
@@ -42,7 +47,7 @@ local function start(id, blob)
   count(ENQUEUED)
   local r = parse(id, blob, false)
   place(r)
-  if r.keylen > 0 then groups.join(r) end
+  if keyed(r) then groups.join(r) end
 end
 
 -- finish ends the life of an unplaced record and returns its successor for start.
@@ -77,8 +82,8 @@ local function expire(r)
 end
 
 -- again makes an unplaced record, whose delivery ended at an instant, wait until it is due; it is
--- dead if no attempt or no delivery is left. R7
-local function again(r, due, reason, ended)
+-- dead if no attempt or no delivery is left. Unless alone it takes those behind it along. R7 R11
+local function again(r, due, reason, ended, alone)
   if reason ~= "" then r.reason = reason end
   if r.max > 0 and r.attempts >= r.max then return die(r, ended) end
   if max_deliveries > 0 and r.deliveries >= max_deliveries then
@@ -88,7 +93,7 @@ local function again(r, due, reason, ended)
   r.leased, r.token, r.till, r.by, r.due = false, 0, 0, "", due
   call("HSET", RECORDS, "\1" .. r.id, progress_of(r))
   place(r)
-  if r.keylen > 0 then groups.give_back(r, ended) end
+  if keyed(r) and not alone then groups.give_back(r, ended) end
 end
 
 local function lapse(r)
@@ -139,6 +144,7 @@ local function sweep()
   for _, m in ipairs(members) do
     local r = load(string.sub(m, 7))
     if r and r.leased and member(r) == m then lapse(r) else call("ZREM", LEASES, m) end
+    if groups and groups.given >= LEFT_OVER then break end
   end
   if #members > 0 then
     local head = call("ZRANGE", LEASES, 0, 0, "WITHSCORES")

@@ -33,6 +33,15 @@ local function number_at_least(field, n)
   if n > q[field] and broken("wrong number") then set(field, n) end
 end
 
+-- stands_right says whether a key stands where its head and the configuration want it.
+local function stands_right(g)
+  local since, priority, due = place_turn(g)
+  return score(HEADS, g.key) == due
+    and score(TURNS, pack(">I7", g.number) .. g.key) == (since and band(priority) + since)
+    and score(IDLE, g.key) == (set_to.key_idle > 0 and due and g.joined or nil)
+    and not (since and not uses(bit.lshift(USE_TURNS, priority)))
+end
+
 -- check_group compares what is known about a key with its members.
 local function check_group(g)
   local waiting = call("ZLEXCOUNT", MEMBERS, "[" .. g.key .. "\0W", "(" .. g.key .. "\0X")
@@ -41,17 +50,14 @@ local function check_group(g)
     g.served, g.number, g.joined = now, q[SEQ], now
     g.waiting, g.leased = waiting, leased
   end
-  local right = g.waiting == waiting and g.leased == leased and waiting + leased > 0
-  if right then
-    local since, priority, due = place_turn(g)
-    local stands = pack(">I7", g.number) .. g.key
-    right = g.stored and score(SIZES, g.key) == -waiting and score(HEADS, g.key) == due
-      and score(TURNS, stands) == (since and band(priority) + since)
-      and score(IDLE, g.key) == (set_to.key_idle > 0 and due and g.joined or nil)
-    if since and not uses(bit.lshift(USE_TURNS, priority)) then right = false end
-  end
-  if not right and broken("wrong state of a key") then
-    g.waiting, g.leased, g.changed = waiting, leased, true
+  local counted = g.waiting == waiting and g.leased == leased and waiting + leased > 0
+    and g.stored and score(SIZES, g.key) == -waiting
+  local placed = counted and stands_right(g)
+  if counted and not placed and groups.passing() then -- what the pass has yet to reach is not damaged
+    if not dry then touch(g) end
+  elseif not placed and broken("wrong state of a key") then
+    g.waiting, g.leased = waiting, leased
+    touch(g)
   end
 end
 
@@ -160,13 +166,14 @@ local rights = {
   end,
   turns = function(m, at)
     local g = group(string.sub(m, 8))
-    local since, priority = nil, nil
-    if g.served and g.stands == m then since, priority = place_turn(g) end
+    if not g.served or g.stands ~= m then return false end
+    if groups.passing() then return true end
+    local since, priority = place_turn(g)
     return since and band(priority) + since == at
   end,
   heads = function(m) return group(m).waiting > 0 end,
   sizes = function(m) return group(m).served ~= nil end,
-  idle = function(m) return set_to.key_idle > 0 and group(m).waiting > 0 end,
+  idle = function(m) return (set_to.key_idle > 0 or groups.passing()) and group(m).waiting > 0 end,
   done = function(m) return call("HEXISTS", RECORDS, "\3" .. m) == 1 and not score(DEAD, m) end,
   untold = function(m) return score(DEAD, m) ~= nil end,
   leases = function(m, at)
@@ -218,10 +225,10 @@ end
 ease()
 sweep()
 groups.flush()
-if call("ZCOUNT", MEMBERS, "(0", "+inf") > 0 and broken("record in the wrong key") then
+if call("ZCARD", MEMBERS) ~= call("ZCOUNT", MEMBERS, 0, 0) and broken("record in the wrong key") then
   call("ZREMRANGEBYSCORE", MEMBERS, "(0", "+inf") -- nothing has a score there, or lexical ranges are void
+  call("ZREMRANGEBYSCORE", MEMBERS, "-inf", "(0")
 end
-if pass ~= "" then dry = true end -- the keys are being gone over: what looks wrong may not be
 
 if phase == "records" then
   local page = call("HSCAN", RECORDS, cursor, "COUNT", limit)
@@ -256,7 +263,7 @@ else
     local m = page[2][i]
     if not right(m, tonumber(page[2][i + 1])) and broken(words[phase]) then call("ZREM", key, m) end
   end
-  for _, g in ipairs(list) do
+  for _, g in pairs(seen) do
     if g.recount and not dry then check_group(g) end
   end
 end

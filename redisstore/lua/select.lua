@@ -76,8 +76,8 @@ local function gather_key(entries, most)
   if after_at and after_at >= 0 then
     local at = prefix .. pack(">I6I6", math.min(after_at, BAND - 1), after_seq)
     if desc then
-      if at < string.sub(high, 2) then high = "(" .. at end
-    elseif at .. "\255" > string.sub(low, 2) then
+      if after_at < to then high = "(" .. at end
+    elseif after_at >= from then
       low = "(" .. at .. "\255"
     end
   elseif after_at and desc then

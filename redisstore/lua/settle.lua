@@ -4,7 +4,8 @@
 -- ARGV  1    now      instant, "" for the server's clock
 --       2... id       of a record
 --            verdict  1 ack, 2 retry, 3 release, 4 bury, 5 expire; the token; the delay; the reason
--- Returns a string with a byte for every record: 1 if it is settled, 0 if the lease was lost.
+-- Returns a string with a byte for every record: 1 if it is settled, 0 if the lease was lost. Those of the
+-- last records are missing if too many were given back for one script: nothing was done about them.
 
 local VERDICT, REASON = ">BI7I6", 15
 local ACK, RETRY, RELEASE, BURY = 1, 2, 3, 4
@@ -82,6 +83,7 @@ end
 
 local settled = {}
 for i, id in ipairs(ids) do
+  if groups and i > 1 and groups.given >= LEFT_OVER then break end
   local words = ARGV[2 * i + 1]
   local verdict, token, delay = unpick(VERDICT, words)
   settled[i] = settle(id, progresses[i], verdict, token, delay, string.sub(words, REASON))

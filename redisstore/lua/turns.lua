@@ -25,12 +25,12 @@ do -- what is local here is not counted: a script may have 200 locals
       for _, key in ipairs(named) do
         local g = key ~= "" and group(key)
         if g and g.served then
-          if g.since == nil and not g.changed then
+          if g.since == nil then
             g.since, g.priority = place_turn(g)
             g.since = g.since or false
           end
           if g.since and g.priority == priority and (not best or g.since < best.since
-            or g.since == best.since and (g.number < best.number or g.number == best.number and g.key < best.key)) then
+            or g.since == best.since and g.number < best.number) then
             best = g
           end
         end
@@ -40,12 +40,17 @@ do -- what is local here is not counted: a script may have 200 locals
     end
     if not uses(bit.lshift(USE_TURNS, priority)) then return end
     local base = band(priority)
-    local list = call("ZRANGE", TURNS, number(base), number(base + BAND - 1), "BYSCORE", "LIMIT", 0, #named + 1, "WITHSCORES")
-    if #list == 0 then unuse(bit.lshift(USE_TURNS, priority)) end
-    for i = 1, #list, 2 do
+    for _ = 1, SWEEP do
+      local list = call("ZRANGE", TURNS, number(base), number(base + BAND - 1), "BYSCORE", "LIMIT", 0, #named + 1, "WITHSCORES")
+      if #list == 0 then unuse(bit.lshift(USE_TURNS, priority)) end
+      local i = 1
+      while list[i] and asked[string.sub(list[i], 8)] do i = i + 2 end
+      if not list[i] then return end
       local key = string.sub(list[i], 8)
-      if not asked[key] then return key, tonumber(list[i + 1]) - base, (unpick(">I7", list[i])) end
+      if group(key).stands == list[i] then return key, tonumber(list[i + 1]) - base, (unpick(">I7", list[i])) end
+      call("ZREM", TURNS, list[i]) -- a turn that is over, or nobody's, is damage, and goes
     end
+    stopped = true
   end
 
   -- keyless_at is when records without a key are claimable.
@@ -73,7 +78,7 @@ do -- what is local here is not counted: a script may have 200 locals
     repeat
       local want = run_of and math.min(limit - taken, chunk) or 1
       if set_to.ordered == 0 and set_to.key_limit > 0 then want = math.min(want, set_to.key_limit - g.leased) end
-      g.changed = true -- whatever comes of it, so that it is not looked at again for nothing
+      touch(g) -- whatever comes of it, so that it is not looked at again for nothing
       if want <= 0 then break end
       local run, kept = { done = 0 }, {}
       local list = call("ZRANGE", MEMBERS, "[" .. key .. "\0W", "(" .. key .. "\0X", "BYLEX", "LIMIT", 0, want)
@@ -99,12 +104,12 @@ do -- what is local here is not counted: a script may have 200 locals
         call("ZREM", MEMBERS, unpack(waits))
         call("ZADD", MEMBERS, unpack(held))
         g.waiting, g.leased = g.waiting - #gone, g.leased + #gone
-        g.served, g.number, g.changed = now, q[TOKEN], true
+        g.served, g.number = now, q[TOKEN]
       end
-      for _, id in ipairs(late) do find(id) end
+      work_off(late)
       if #gone == 0 and #late == 0 and not stopped then -- a member without its record is damage, and goes
         for i = 1, #run, 2 do call("ZREM", MEMBERS, kept[run[i]]) end
-        g.waiting, g.changed = g.waiting - #run / 2, true
+        g.waiting = g.waiting - #run / 2
       end
     until not run_of or stopped or taken >= limit or #run < 2 * want
     groups.flush()
@@ -137,12 +142,12 @@ do -- what is local here is not counted: a script may have 200 locals
       end
     end
 
-    if stopped then return now end
+    if stopped or groups.passing() then return now end
     local next_at = math.min(has_keyless and keyless_at() or math.huge, ending)
     for p = 0, 9 do
       local _, since = first_turn(p)
       if since then next_at = math.min(next_at, since) end
     end
-    return next_at
+    return stopped and now or next_at
   end
 end

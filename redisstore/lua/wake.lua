@@ -2,7 +2,8 @@
 -- by the server's clock when that process comes by itself.                R8
 --
 -- A process that asks for a part of the queue is "*channel queue n", and PARTS is added to its score:
--- all of those are told of whatever becomes claimable, beside the one that asks for everything.
+-- all of those are told of whatever becomes claimable, beside the one that asks for everything. A
+-- process is told once, of "queue *", however many parts it asks for.
 --
 -- Who is told of something ready leaves waiters: it claims, and enters again if it finds no more.
 -- Who is told of something later stays, and comes then. Nobody hears a process that has died:
@@ -14,7 +15,7 @@ local FORGOTTEN = 300000 -- after so long without anybody new, nobody waits for 
 local PARTS = 4503599627370496 -- 2^52
 
 local function tell(m, word)
-  local channel, queue = string.match(m, "^%*?(%S+) (.+)$")
+  local channel, queue = string.match(m, "^(%S+) (.+)$")
   return call("PUBLISH", channel, word .. " " .. queue) > 0
 end
 
@@ -71,30 +72,35 @@ local function heed(wait, quietly)
   end
 end
 
--- wake_parts tells all who ask for a part of the queue of what will be claimable in a while.
+-- wake_parts tells all who ask for a part of the queue, and would come later, of what will be
+-- claimable in a while.
 local function wake_parts(wait)
-  local list = call("ZRANGE", WAITERS, number(PARTS), "+inf", "BYSCORE", "LIMIT", 0, SWEEP, "WITHSCORES")
-  if #list == 0 then unuse(USE_PARTS) end
-  for i = 1, #list, 2 do
-    local at = server + math.max(0, wait)
-    if wait <= 0 then
-      call("ZREM", WAITERS, list[i])
-      if tell(list[i], "ready " .. number(q[WAKEUPS]) .. "." .. number(server)) then count(WAKEUPS) end
-    elseif tonumber(list[i + 1]) - PARTS > at then
-      if tell(list[i], "later " .. number(wait)) then
-        call("ZADD", WAITERS, number(PARTS + at), list[i])
-      else
-        call("ZREM", WAITERS, list[i])
-      end
-    end
+  if not (uses(USE_PARTS) and uses(USE_WAITERS)) then return end
+  local ready = wait <= 0
+  local from = PARTS + (ready and 0 or server + wait + 1)
+  local list = call("ZRANGE", WAITERS, number(from), "+inf", "BYSCORE")
+  if #list == 0 then
+    if call("ZCOUNT", WAITERS, number(PARTS), "+inf") == 0 then unuse(USE_PARTS) end
+    return
   end
+  local word = ready and "ready " .. number(q[WAKEUPS]) .. "." .. number(server) or "later " .. number(wait)
+  local heard = {}
+  for _, m in ipairs(list) do
+    local channel, queue = string.match(m, "^%*(%S+) (%S+)")
+    if channel and heard[channel] == nil then
+      heard[channel] = call("PUBLISH", channel, word .. " " .. queue .. " *") > 0
+      if ready and heard[channel] then count(WAKEUPS) end
+    end
+    if not ready and channel and heard[channel] then call("ZADD", WAITERS, number(from - 1), m) end
+  end
+  call("ZREMRANGEBYSCORE", WAITERS, number(from), "+inf") -- those who are told, and the dead
 end
 
 -- notify tells whom it concerns of what the script made claimable.
 local function notify()
   if groups then groups.flush() end
   if soonest == math.huge or paused == 1 or not uses(USE_WAITERS) then return end
-  if uses(USE_PARTS) then wake_parts(soonest - now) end
+  wake_parts(soonest - now)
   if soonest <= now then wake() else heed(soonest - now) end
 end
 

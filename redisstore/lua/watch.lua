@@ -24,6 +24,7 @@ if paused == 0 then
 end
 if paused == 0 and groups then
   groups.flush()
+  if groups.passing() then wait = 0 end
   for priority = 0, 9 do
     if uses(bit.lshift(USE_TURNS, priority)) then
       local base = band(priority)
