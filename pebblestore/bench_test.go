@@ -73,3 +73,35 @@ func drain(tb testing.TB, s *Store, total int) {
 		n += len(ss)
 	}
 }
+
+// BenchmarkKeys enqueues one record for each of many keys, and claims one of each, in batches of 100
+// with as many keys present all the time. One operation is a hundred records.
+func BenchmarkKeys(b *testing.B) {
+	for _, keys := range []int{1_000, 1_000_000} {
+		s := openBench(b, Options{Relaxed: true})
+		fillKeys(b, s, time.Time{}, keys)
+		made := keys
+		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
+			recs := make([]storage.Record, 100)
+			for b.Loop() {
+				for i := range recs {
+					recs[i] = storage.Record{ID: fmt.Sprint(made), Key: fmt.Sprint("key ", made%(2*keys))}
+					made++
+				}
+				_, err := s.Enqueue(b.Context(), time.Time{}, "q", recs)
+				assert.NoError(b, err)
+				got, err := s.Claim(b.Context(), time.Time{}, storage.Claim{Queue: "q", Limit: len(recs), Lease: time.Minute})
+				assert.NoError(b, err)
+				ss := make([]storage.Settlement, len(got.Records))
+				for i := range got.Records {
+					ss[i] = storage.Settlement{Receipt: got.Records[i].Receipt("q"), Verdict: storage.Ack}
+				}
+				assert.Equal(b, len(ss), len(recs))
+				_, err = s.Settle(b.Context(), time.Time{}, ss)
+				assert.NoError(b, err)
+			}
+			b.ReportMetric(float64(b.N*len(recs))/b.Elapsed().Seconds(), "msg/s")
+		})
+		assert.True(b, len(s.queues["q"].groups) <= knownGroups)
+	}
+}

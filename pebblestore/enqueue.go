@@ -102,7 +102,8 @@ func (c *call) enqueue(o *offer) (storage.EnqueueResult, error) {
 		return result, nil
 	}
 	if !leased {
-		if result.Err = c.room(r, old); result.Err != nil {
+		if !c.fits(o, old) {
+			result.Err = o.err
 			return result, nil
 		}
 		if old != nil {
@@ -159,6 +160,12 @@ func (c *call) resolve(o *offer) bool {
 	if r.expired(c.now) {
 		o.err = fmt.Errorf("%q: %w", r.id, storage.ErrExpired)
 	}
+	return o.err == nil
+}
+
+// fits says whether there is room for the record. R12
+func (c *call) fits(o *offer, old *record) bool {
+	o.err = c.room(o.record, old)
 	return o.err == nil
 }
 

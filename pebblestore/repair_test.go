@@ -103,33 +103,81 @@ func heads(keys []storage.KeyStats) []storage.KeyStats {
 func TestRepairRemovesOrphans(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	store := openTest(t, Options{Logger: quiet}, vfs.NewMem())
-	_, err := store.Enqueue(t.Context(), now, "q", []storage.Record{{ID: "a", ExpireIn: time.Hour}, {ID: "b", MaxAttempts: 1}})
+	_, err := store.Enqueue(t.Context(), now, "q", []storage.Record{{ID: "a", ExpireIn: time.Hour}, {ID: "b", MaxAttempts: 1}, {ID: "c", Key: "k"}})
 	assert.NoError(t, err)
 	p := place{now.UnixMilli() + 5, 77}
 	for _, key := range [][]byte{
 		waitingKey("q", 3, p), placeKey(kindExpiry, "q", p), placeKey(kindDead, "q", p),
 		finishedKey("q", "ghost", 77), seqKey(kindState, "q", 77), seqKey(kindSuccessor, "q", 1),
+		keyedKey("q", 3, p), memberKey("q", "k", p), placeKey(kindDone, "q", p), placeKey(kindUntold, "q", p),
+		turnKey("q", "k", turn{p, 3}), turnKey("q", "nobody", turn{p, 3}), sizeKey("q", "k", 5), headKey("q", "nobody", 5), idleKey("q", "k", 5),
 	} {
 		assert.NoError(t, store.db.Set(key, encodeState(&record{state: storage.Ready}), pebble.Sync))
 	}
 	assert.NoError(t, store.db.Set(idKey(kindID, "q", "ghost"), appendNumber(nil, 77), pebble.Sync))
+	ghost := groupState{waiting: 1, number: 1, headed: true, head: member{place: p}}
+	assert.NoError(t, store.db.Set(idKey(kindKey, "q", "nobody"), encodeGroup(ghost), pebble.Sync))
 	fixes := storagetest.RepairAll(t, store, now, "q", 100, false)
 	total := 0
 	for _, f := range fixes {
 		total += f.Count
 	}
-	assert.Equal(t, total, 7, fixes)
+	assert.Equal(t, total, 17, fixes)
 	assert.Equal(t, storagetest.RepairAll(t, store, now, "q", 100, true), nil)
 	_, err = store.Get(t.Context(), now, "q", "ghost")
 	assert.ErrorIs(t, err, storage.ErrNotFound)
 	got, err := store.Claim(t.Context(), now, storage.Claim{Queue: "q", Limit: 9, Lease: time.Second})
 	assert.NoError(t, err)
-	assert.Equal(t, len(got.Records), 2)
+	assert.Equal(t, len(got.Records), 3)
+}
+
+// R14: a key of which something wrong is stored is put right, and claimed as if nothing had been.
+func TestRepairOfKeys(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	for name, damage := range map[string]func(*groupState){
+		"count":    func(s *groupState) { s.waiting = 7 },
+		"none":     func(s *groupState) { s.waiting = 0 },
+		"head":     func(s *groupState) { s.head.seq, s.head.due = 77, 5 },
+		"no turn":  func(s *groupState) { s.placed = false },
+		"turn":     func(s *groupState) { s.turn.at += 1 << 40 },
+		"priority": func(s *groupState) { s.turn.priority = 3 },
+		"idle":     func(s *groupState) { s.idle = 9 },
+		"unread":   func(s *groupState) { s.headed, s.head = false, member{} },
+	} {
+		disk := vfs.NewMem()
+		store, err := open("dir", Options{Logger: quiet}, disk)
+		assert.NoError(t, err)
+		_, err = store.Enqueue(t.Context(), now, "q", []storage.Record{{ID: "a", Key: "k"}, {ID: "b", Key: "k"}, {ID: "c", Key: "other"}})
+		assert.NoError(t, err)
+		assert.NoError(t, store.Close())
+		store, err = open("dir", Options{Logger: quiet}, disk)
+		assert.NoError(t, err)
+		value, closer, err := store.db.Get(idKey(kindKey, "q", "k"))
+		assert.NoError(t, err)
+		s, err := decodeGroup(value)
+		assert.NoError(t, err)
+		assert.NoError(t, closer.Close())
+		damage(&s)
+		assert.NoError(t, store.db.Set(idKey(kindKey, "q", "k"), encodeGroup(s), pebble.Sync))
+
+		fixes := storagetest.RepairAll(t, store, now, "q", 3, false)
+		assert.True(t, len(fixes) > 0, name)
+		assert.Equal(t, storagetest.RepairAll(t, store, now, "q", 3, true), nil, name)
+		keys, err := store.Keys(t.Context(), now, "q", storage.KeyFilter{By: storage.Largest, Limit: 9})
+		assert.NoError(t, err)
+		assert.Equal(t, keys, []storage.KeyStats{{Key: "k", Waiting: 2, Head: now.UTC()}, {Key: "other", Waiting: 1, Head: now.UTC()}}, name)
+		got, err := store.Claim(t.Context(), now, storage.Claim{Queue: "q", Limit: 9, Lease: time.Second})
+		assert.NoError(t, err)
+		assert.Equal(t, len(got.Records), 3, name)
+		assert.NoError(t, store.Close())
+	}
 }
 
 // R14: Repair runs beside traffic, and finds nothing wrong with what is changing.
 func TestRepairBesideTraffic(t *testing.T) {
 	store := openTest(t, Options{Logger: quiet, Relaxed: true}, vfs.NewMem())
+	_, err := store.Configure(t.Context(), "q", storage.ConfigEdit{KeyLimit: new(2), RetainCount: new(50), TellDead: new(true), DeadCount: new(100)})
+	assert.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -139,7 +187,7 @@ func TestRepairBesideTraffic(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, uint64(lane)))
 			for n := 0; ctx.Err() == nil; n++ {
 				id := fmt.Sprintf("%d-%d", lane, rng.IntN(200))
-				_, _ = store.Enqueue(ctx, time.Time{}, "q", []storage.Record{{ID: id, Priority: rng.IntN(10), Delay: time.Duration(rng.IntN(3)) * time.Millisecond, MaxAttempts: 2}})
+				_, _ = store.Enqueue(ctx, time.Time{}, "q", []storage.Record{{ID: id, Key: []string{"", "k", "l", id}[rng.IntN(4)], Priority: rng.IntN(10), Delay: time.Duration(rng.IntN(3)) * time.Millisecond, MaxAttempts: 2}})
 				got, err := store.Claim(ctx, time.Time{}, storage.Claim{Queue: "q", Limit: 2, Lease: time.Second})
 				if err != nil {
 					return
