@@ -36,6 +36,10 @@ short:
 lag:
 	$(GO) test -tags timed -count=1 -v ./internal/lag
 
+## torture: processes and their Redis die, stop and fill up for T (30s), from SEED if that is set
+torture: setup
+	BIDE_TORTURE_FOR=$(T) BIDE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v ./internal/torture
+
 ## fuzz: each fuzz target for T (30s)
 fuzz:
 	@for package in $$($(GO) list ./...); do \
@@ -87,4 +91,4 @@ tidy-check:
 hooks:
 	git config core.hooksPath .githooks
 
-.PHONY: help demo test setup race short lag fuzz programs bench bench-all microbench cover lint fmt fix tidy-check hooks
+.PHONY: help demo test setup race short lag torture fuzz programs bench bench-all microbench cover lint fmt fix tidy-check hooks

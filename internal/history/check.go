@@ -57,10 +57,15 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// Check compares the calls on a queue with what it holds in the end. What is ready in the end must not
-// have been so for longer than patience.
-func Check(calls []Call, f Final, patience time.Duration) Report {
-	c := checker{final: f, patience: patience, report: Report{Duplicates: map[string]int{}}}
+// Terms of a check.
+type Terms struct {
+	Patience time.Duration // what is ready in the end must not have been so for longer
+	Repeats  bool          // the engine repeats calls over a network, and may say lost of what it has settled itself
+}
+
+// Check compares the calls on a queue with what it holds in the end.
+func Check(calls []Call, f Final, t Terms) Report {
+	c := checker{final: f, Terms: t, report: Report{Duplicates: map[string]int{}}}
 	c.stories, c.others = stories(calls, f.Queue)
 	for i := range f.Records {
 		r := &f.Records[i]
@@ -96,13 +101,13 @@ func sortedIDs(stories map[string]*story) []string {
 }
 
 type checker struct {
-	calls    []Call
-	final    Final
-	patience time.Duration
-	stories  map[string]*story
-	others   []*Call
-	story    *story // the one that is looked at
-	report   Report
+	Terms
+	calls   []Call
+	final   Final
+	stories map[string]*story
+	others  []*Call
+	story   *story // the one that is looked at
+	report  Report
 }
 
 func (c *checker) violated(invariant, format string, args ...any) {
@@ -185,10 +190,12 @@ func (c *checker) oneOwner() {
 		if before.Seq != d.Seq {
 			continue // another record
 		}
-		ended := c.story.ended(before.Token, d.Ended)
+		ended := c.story.ended(before.Token, d.Ended, c.Repeats)
 		switch until := c.heldUntil(before, d.Began); {
 		case ended:
 			c.report.Duplicates["settled, or perhaps"]++
+		case c.gaveBack(before, d):
+			c.report.Duplicates["given back with another of its run"]++
 		case d.Now.Before(until):
 			c.violated(OneOwner, "token %d was handed out %s before the lease of token %d ended", d.Token, until.Sub(d.Now), before.Token)
 		default:
@@ -214,12 +221,34 @@ func (c *checker) sameRecord(tokens ...int64) bool {
 	return len(seqs) == 1
 }
 
+// gaveBack says whether a lease may have ended because another one of its run has, in an ordered queue.
+func (c *checker) gaveBack(before, d event) bool {
+	if !c.final.Stats.Config.Ordered || before.Key == "" {
+		return false
+	}
+	for i := range before.Items {
+		it := &before.Items[i]
+		other := event{before.Call, it}
+		if it.Key != before.Key || it.ID == before.ID {
+			continue
+		}
+		if c.stories[it.ID].ended(it.Token, d.Ended, c.Repeats) || !d.Now.Before(c.heldUntilBy(c.stories[it.ID], other, d.Began)) {
+			return true
+		}
+	}
+	return false
+}
+
 // heldUntil is an instant of the engine's before which a lease cannot have ended by itself, by what was
 // answered before a call began. An extension says no instant of the engine: its latest one known then
 // is a lower bound. One that may have shortened the lease is none.
 func (c *checker) heldUntil(d event, before time.Time) time.Time {
+	return c.heldUntilBy(c.story, d, before)
+}
+
+func (c *checker) heldUntilBy(s *story, d event, before time.Time) time.Time {
 	until := d.Until
-	for _, e := range c.story.extends {
+	for _, e := range s.extends {
 		if e.Token != d.Token || e.Lost || !e.maybe() {
 			continue
 		}
@@ -254,7 +283,7 @@ func (c *checker) attempts() {
 		}
 	}
 	for seq := range last {
-		if sure, _ := c.story.settled(seq, storage.Ack, storage.Bury, storage.Expire); len(sure) > 1 {
+		if sure, _ := c.story.settled(seq, c.Repeats, storage.Ack, storage.Bury, storage.Expire); len(sure) > 1 {
 			c.violated(OneOwner, "record %d was finished %d times", seq, len(sure))
 		}
 	}
@@ -287,7 +316,7 @@ func (c *checker) mayHaveEnded(e event, by time.Time) bool {
 // if nothing has.
 func (c *checker) end(e event, by time.Time) string {
 	s := c.story
-	sure, maybe := s.settled(e.Seq, storage.Ack, storage.Bury, storage.Expire)
+	sure, maybe := s.settled(e.Seq, c.Repeats, storage.Ack, storage.Bury, storage.Expire)
 	for _, settle := range append(sure, maybe...) {
 		if settle.Began.Before(by) {
 			return "settled"
@@ -305,7 +334,7 @@ func (c *checker) end(e event, by time.Time) string {
 	}
 	for _, x := range s.enqueues {
 		replaces := x.Outcome == storage.Replaced || x.Outcome == storage.Reran || x.Fate != OK && x.OnLive != storage.Keep
-		if x.maybe() && x.Call != e.Call && replaces && x.Began.Before(by) && !x.Ended.Before(e.Began) {
+		if x.maybe() && x.Item != e.Item && replaces && x.Began.Before(by) && !x.Ended.Before(e.Began) {
 			return "replaced"
 		}
 	}
@@ -343,7 +372,7 @@ func (c *checker) noLoss() {
 		case why == "":
 			c.violated(NoLoss, "record %d was stored and is gone", e.Seq)
 		case why == "out of attempts" && !c.trims() && !c.otherCalls("purge") && !c.otherCalls("redrive"):
-			if _, maybe := c.story.settled(e.Seq, storage.Ack); len(maybe) == 0 {
+			if _, maybe := c.story.settled(e.Seq, c.Repeats, storage.Ack); len(maybe) == 0 {
 				c.violated(NoLoss, "record %d has died and is not among the dead", e.Seq)
 			}
 		}

@@ -37,10 +37,10 @@ func (c *checker) queue() {
 	for i := range c.final.Records {
 		r := &c.final.Records[i]
 		c.story = c.stories[r.ID]
-		if waited := st.Now.Sub(r.Due); r.State == storage.Ready && !config.Paused && waited > c.patience {
+		if waited := st.Now.Sub(r.Due); r.State == storage.Ready && !config.Paused && waited > c.Patience {
 			c.violated(Liveness, "record %d has been due for %s", r.Seq, waited)
 		}
-		if r.State == storage.Leased && st.Now.Sub(r.Lease.Until) > c.patience {
+		if r.State == storage.Leased && st.Now.Sub(r.Lease.Until) > c.Patience {
 			c.violated(Liveness, "record %d has a lease that ended %s ago", r.Seq, st.Now.Sub(r.Lease.Until))
 		}
 	}
@@ -70,7 +70,7 @@ func (c *checker) order() {
 		for i, d := range ds {
 			for _, before := range ds[:i] {
 				earlier := cmp.Or(before.FirstDue.Compare(d.FirstDue), cmp.Compare(before.Seq, d.Seq)) < 0
-				if !earlier || before.Call == d.Call || before.ID == d.ID && before.Seq == d.Seq {
+				if !earlier || together(d.Call, before.Item) || edited(before.story, d.Ended) {
 					continue
 				}
 				c.story = before.story
@@ -82,6 +82,16 @@ func (c *checker) order() {
 		}
 	}
 	c.story = nil
+}
+
+// edited says whether a message may have got another due time, and so another place, by an instant.
+func edited(s *story, by time.Time) bool {
+	return slices.ContainsFunc(s.edits, func(e event) bool { return e.maybe() && e.Began.Before(by) })
+}
+
+// together says whether a call has handed out a record too.
+func together(c *Call, it *Item) bool {
+	return slices.ContainsFunc(c.Items, func(other Item) bool { return other.ID == it.ID && other.Seq == it.Seq })
 }
 
 // finished says whether the record of a delivery may have been finished by an instant.

@@ -90,7 +90,7 @@ func story(t *testing.T) ([]history.Call, history.Final) {
 
 func TestTrueHistories(t *testing.T) {
 	calls, final := story(t)
-	r := history.Check(calls, final, time.Hour)
+	r := history.Check(calls, final, history.Terms{Patience: time.Hour})
 	assert.Equal(t, r.Violations, nil)
 	assert.Equal(t, []any{r.Messages, r.Deliveries}, []any{6, 7})
 	assert.Equal(t, r.Duplicates, map[string]int{"lease ended": 1, "settled, or perhaps": 1})
@@ -225,7 +225,7 @@ func TestForgedHistories(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			calls, final := story(t)
 			calls = c.forge(calls, &final)
-			r := history.Check(calls, final, time.Hour)
+			r := history.Check(calls, final, history.Terms{Patience: time.Hour})
 			found := slices.ContainsFunc(r.Violations, func(v history.Violation) bool {
 				return v.Invariant == c.invariant && v.ID == c.id
 			})
@@ -245,7 +245,7 @@ func TestUnknownCalls(t *testing.T) {
 			c.Fate, c.Ended = history.Pending, time.Time{}
 		}
 	}
-	assert.Equal(t, history.Check(calls, final, time.Hour).Violations, nil)
+	assert.Equal(t, history.Check(calls, final, history.Terms{Patience: time.Hour}).Violations, nil)
 }
 
 // The last line of a process that was killed is not finished.
@@ -279,7 +279,7 @@ func TestCrowd(t *testing.T) {
 	assert.NoError(t, err)
 	final, err := history.Look(t.Context(), store, "q")
 	assert.NoError(t, err)
-	r := history.Check(calls, final, time.Hour)
+	r := history.Check(calls, final, history.Terms{Patience: time.Hour})
 	assert.True(t, len(r.Violations) == 0, r)
 	assert.True(t, r.Deliveries > 1000, r)
 }

@@ -77,10 +77,16 @@ func stories(calls []Call, queue string) (byID map[string]*story, others []*Call
 	return byID, others
 }
 
+// took says whether a settlement may have taken effect. An engine that repeats calls over a network
+// may report as lost what it has settled itself.
+func (s *story) took(e event, repeats bool) bool {
+	return e.maybe() && (!e.Lost || repeats && e.Fate == OK)
+}
+
 // ended says whether something may have ended a lease before an instant.
-func (s *story) ended(token int64, before time.Time) bool {
+func (s *story) ended(token int64, before time.Time, repeats bool) bool {
 	for _, e := range s.settles {
-		if e.Token == token && e.maybe() && !e.Lost && e.Began.Before(before) {
+		if e.Token == token && s.took(e, repeats) && e.Began.Before(before) {
 			return true
 		}
 	}
@@ -94,7 +100,7 @@ func (s *story) ended(token int64, before time.Time) bool {
 
 // settled returns the settlements that were answered as done, and those that may have been, of any
 // lease of a record; sequences are those of its deliveries.
-func (s *story) settled(seq int64, verdicts ...storage.Verdict) (sure, maybe []event) {
+func (s *story) settled(seq int64, repeats bool, verdicts ...storage.Verdict) (sure, maybe []event) {
 	tokens := map[int64]bool{}
 	for _, d := range s.deliveries {
 		if d.Seq == seq {
@@ -106,8 +112,7 @@ func (s *story) settled(seq int64, verdicts ...storage.Verdict) (sure, maybe []e
 		case !tokens[e.Token] || !slices.Contains(verdicts, e.Verdict):
 		case e.Fate == OK && !e.Lost:
 			sure = append(sure, e)
-		case e.Fate == OK || e.Fate == Fail:
-		default:
+		case s.took(e, repeats):
 			maybe = append(maybe, e)
 		}
 	}
