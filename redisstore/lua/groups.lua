@@ -63,14 +63,14 @@ function groups.unwait(r, m)
   local g = group_of(r)
   call("ZREM", KEYED, m)
   call("ZREM", MEMBERS, in_key(g, r, "W"))
-  g.waiting = g.waiting - 1
+  g.waiting = math.max(0, g.waiting - 1) -- less than none is damage
   touch(g)
 end
 
 function groups.unlease(r)
   local g = group_of(r)
   call("ZREM", MEMBERS, in_key(g, r, "X"))
-  g.leased = g.leased - 1
+  g.leased = math.max(0, g.leased - 1)
   touch(g)
 end
 
@@ -144,7 +144,6 @@ end
 -- settle_key writes what has changed about a key.
 local function settle_key(g)
   g.changed = false
-  g.waiting, g.leased = math.max(0, g.waiting), math.max(0, g.leased) -- less than none is damage
   if g.waiting + g.leased == 0 then return forget_key(g) end
   call("HSET", GROUPS, g.key, pack(GROUP, g.served, g.number, g.joined, g.waiting, g.leased))
   call("ZADD", SIZES, -g.waiting, g.key)

@@ -103,13 +103,13 @@ do -- what is local here is not counted: a script may have 200 locals
         call("ZREM", KEYED, unpack(gone))
         call("ZREM", MEMBERS, unpack(waits))
         call("ZADD", MEMBERS, unpack(held))
-        g.waiting, g.leased = g.waiting - #gone, g.leased + #gone
+        g.waiting, g.leased = math.max(0, g.waiting - #gone), g.leased + #gone
         g.served, g.number = now, q[TOKEN]
       end
       work_off(late)
       if #gone == 0 and #late == 0 and not stopped then -- a member without its record is damage, and goes
         for i = 1, #run, 2 do call("ZREM", MEMBERS, kept[run[i]]) end
-        g.waiting = g.waiting - #run / 2
+        g.waiting = math.max(0, g.waiting - #run / 2)
       end
     until not run_of or stopped or taken >= limit or #run < 2 * want
     groups.flush()
