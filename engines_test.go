@@ -25,7 +25,7 @@ func onEveryEngine(t *testing.T, test func(t *testing.T, client *bide.Client)) {
 			return engine
 		},
 		"redisstore": func(t *testing.T) storage.Engine {
-			engine, err := redisstore.Open(t.Context(), redistest.Start(t).URL())
+			engine, err := redisstore.OpenWith(t.Context(), redistest.Start(t).URL(), redisstore.Options{Logger: quiet()})
 			assert.NoError(t, err)
 			return engine
 		},
