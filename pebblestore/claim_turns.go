@@ -118,13 +118,10 @@ func (k *claim) turnAt(priority int) (candidate, bool, error) {
 		return k.namedTurn(priority)
 	}
 	best, found, err := k.storedTurn(priority)
-	if err != nil || k.moved == nil {
-		return best, found, err
+	if err != nil {
+		return best, false, err
 	}
-	k.moved.Ascend(&keyGroup{groupState: groupState{turn: turn{priority: priority}}}, func(g *keyGroup) bool {
-		if g.turn.priority != priority {
-			return false
-		}
+	k.eachMoved(priority, func(g *keyGroup) bool {
 		if !k.scope.Has(g.key) {
 			return true
 		}

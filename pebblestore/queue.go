@@ -112,11 +112,10 @@ func (q *queue) nextAt() (at int64, exact bool) {
 	if q.keys > 0 {
 		for i := range q.turns {
 			note(&q.turns[i])
-		}
-		for _, g := range q.changedGroups {
-			if g.moved {
+			q.eachMoved(i, func(g *keyGroup) bool {
 				at = min(at, g.turn.at)
-			}
+				return false
+			})
 		}
 	}
 	if r := q.leases.first(); r != nil {

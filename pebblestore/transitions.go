@@ -58,10 +58,8 @@ func (c *call) wait(r *record) {
 
 // waitAlone gives a record without a key its place.
 func (c *call) waitAlone(r *record) {
-	at, exact := c.nextAt()
-	if !exact || c.parts || c.config.MinBatch > 1 || r.due < at || r.due <= c.now {
-		c.sooner = true
-	}
+	c.sooner = c.sooner || c.config.MinBatch > 1 // it may fill a batch
+	c.hurry(r.due)
 	p := r.place()
 	if p.less(c.waiting[r.priority].low) {
 		c.clear(r.priority)

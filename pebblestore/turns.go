@@ -36,12 +36,30 @@ func (c *call) place(g *keyGroup) error {
 		return err
 	}
 	g.turn = turn{place{max(held, g.served), g.number}, g.head.priority}
-	if at, exact := c.nextAt(); !exact || c.parts || g.turn.at < at || g.turn.at <= c.now {
-		c.sooner = true
-	}
+	c.hurry(g.turn.at)
 	g.placed, g.moved = true, true
 	c.moved.Set(g)
 	return nil
+}
+
+// hurry notes that something becomes claimable at an instant, if that is sooner than anything else.
+func (c *call) hurry(at int64) {
+	if c.sooner {
+		return
+	}
+	next, exact := c.nextAt()
+	c.sooner = !exact || c.parts || at < next || at <= c.now
+}
+
+// eachMoved runs do on the changed groups whose turns are of a priority, in order, until it says
+// false.
+func (q *queue) eachMoved(priority int, do func(g *keyGroup) bool) {
+	if q.moved == nil || q.moved.Len() == 0 {
+		return
+	}
+	q.moved.Ascend(&keyGroup{groupState: groupState{turn: turn{priority: priority}}}, func(g *keyGroup) bool {
+		return g.turn.priority == priority && do(g)
+	})
 }
 
 // heldUntil is the instant from which on the head of a group is not held back. R18
