@@ -126,7 +126,9 @@ func ExampleConsumerConfig_onDead() {
 			return nil // an error would have it told again
 		},
 	})
-	OrderTimeout.Handle(consumer, func(context.Context, *bide.Delivery[Order]) error { return bide.DeadLetter(errors.New("no such order")) })
+	OrderTimeout.Handle(consumer, func(context.Context, *bide.Delivery[Order]) error {
+		return bide.DeadLetter(errors.New("no such order"))
+	})
 	if _, err := OrderTimeout.Enqueue(ctx, client, Order{Number: "A-1"}, bide.ID("A-1")); err != nil {
 		fmt.Println(err)
 	}
