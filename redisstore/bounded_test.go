@@ -291,3 +291,22 @@ func TestRepairFindsNothingInAPass(t *testing.T) {
 	b.configure(storage.ConfigEdit{KeyLimit: new(1), KeyIdle: new(time.Hour), MinBatch: new(1), Linger: new(time.Duration(0))})
 	assert.Equal(t, storagetest.RepairAll(t, b, time.Time{}, b.queue, 1000, false), nil)
 }
+
+// R11: of a run that is settled together, what was acknowledged before another record of it waits
+// again is not taken along.
+func TestARunIsSettledInOrder(t *testing.T) {
+	t.Parallel()
+	b := newBounded(t, storage.ConfigEdit{Ordered: new(true)})
+	b.fill(4, storage.Record{Key: "k"})
+	c := b.take(storage.Claim{Limit: 4, Group: true})
+	ss := make([]storage.Settlement, 4)
+	for i, which := range []int{0, 2, 1, 3} {
+		ss[i] = storage.Settlement{Receipt: c.Records[which].Receipt(b.queue), Verdict: []storage.Verdict{storage.Ack, storage.Ack, storage.Retry, storage.Ack}[i]}
+	}
+	lost, err := b.Settle(t.Context(), time.Time{}, ss)
+	assert.NoError(t, err)
+	assert.Equal(t, lost, []storage.Receipt{ss[3].Receipt}, "taken along")
+	st := stats(t, b, b.queue)
+	assert.Equal(t, []int64{st.Ready, st.Leased, st.Total.Acked}, []int64{2, 0, 2})
+	assert.Equal(t, storagetest.RepairAll(t, b, time.Time{}, b.queue, 100, true), nil)
+}

@@ -73,6 +73,7 @@ do -- what is local here is not counted: a script may have 200 locals
   function groups.retain(r)
     r.done = true
     keep(DONE, r, now)
+    use(USE_DONE)
     tally("retained", 1)
     tally("done_bytes", payload_size(r))
   end
@@ -103,6 +104,7 @@ do -- what is local here is not counted: a script may have 200 locals
   local function trim_one(key, may_stay)
     for _ = 1, SWEEP do
       local head = call("ZRANGE", key, 0, 0, "WITHSCORES")
+      if key == DONE and not head[1] then unuse(USE_DONE) end
       if not head[1] or may_stay(tonumber(head[2])) then return end
       remove_finished(head[1])
       tally("trimmed", 1)
@@ -136,12 +138,14 @@ do -- what is local here is not counted: a script may have 200 locals
   -- trim removes finished records beyond the limits.
   function groups.trim()
     groups.flush()
-    trim_one(DONE, function(at)
-      return (retains() or not more[1]) -- without settings nobody has said that none be kept
-        and (set_to.retain_for == 0 or at + set_to.retain_for > now)
-        and (set_to.retain_count == 0 or call("ZCARD", DONE) <= set_to.retain_count)
-        and (set_to.retain_bytes == 0 or numbers.done_bytes <= set_to.retain_bytes)
-    end)
+    if uses(USE_DONE) then
+      trim_one(DONE, function(at)
+        return (retains() or not more[1]) -- without settings nobody has said that none be kept
+          and (set_to.retain_for == 0 or at + set_to.retain_for > now)
+          and (set_to.retain_count == 0 or call("ZCARD", DONE) <= set_to.retain_count)
+          and (set_to.retain_bytes == 0 or numbers.done_bytes <= set_to.retain_bytes)
+      end)
+    end
     if set_to.dead_for + set_to.dead_count > 0 then
       trim_one(DEAD, function(at)
         return (set_to.dead_for == 0 or at + set_to.dead_for > now)

@@ -31,43 +31,47 @@ end
 if #ids > 0 and uses(USE_WINDOWS) then ends = call("ZMSCORE", WINDOWS, unpack(ids)) end
 
 -- Records that are new in every respect are stored together.
-local fields, scores, expiries, freed, touched, used, stored_now = {}, {}, {}, {}, {}, {}, 0
+local fields, scores, keyed_scores, held, expiries, freed = {}, {}, {}, {}, {}, {}
+local touched, used, stored_now = {}, {}, 0
 
 local function flush()
   if #fields > 0 then call("HSET", RECORDS, unpack(fields)) end
   if #scores > 0 then call("ZADD", PLACES, unpack(scores)) end
+  if #held > 0 then
+    call("ZADD", KEYED, unpack(keyed_scores))
+    call("ZADD", MEMBERS, unpack(held))
+  end
   if #expiries > 0 then
     call("ZADD", EXPIRIES, unpack(expiries))
     use(USE_EXPIRIES)
   end
   if #freed > 0 then call("ZREM", WINDOWS, unpack(freed)) end
-  fields, scores, expiries, freed = {}, {}, {}, {}
+  fields, scores, keyed_scores, held, expiries, freed = {}, {}, {}, {}, {}, {}
 end
 
 local last_place, last_score
 
--- store_in_key stores a record that has a key.
-local function store_in_key(id, blob)
-  call("HSET", RECORDS, id, blob)
-  if uses(USE_WINDOWS) then call("ZREM", WINDOWS, id) end
-  local r = parse(id, blob, false)
-  place(r)
-  groups.join(r)
-  stored_now = stored_now + 1
-end
-
-local function store(id, blob, priority, due, expirein, free)
+local function store(id, blob, priority, due, expirein, free, has_key)
   local n, m, place = #fields, string.sub(blob, 2, 7) .. id, band(priority) + due
   if place ~= last_place then last_place, last_score = place, number(place) end
   fields[n + 1], fields[n + 2] = id, blob
-  scores[n + 1], scores[n + 2] = last_score, m
-  used[priority] = true
+  if has_key then
+    local r = parse(id, blob, false)
+    n = #held
+    keyed_scores[n + 1], keyed_scores[n + 2] = last_score, m
+    held[n + 1], held[n + 2] = 0, groups.enter(r)
+    groups.join(r)
+  else
+    n = #scores
+    scores[n + 1], scores[n + 2] = last_score, m
+    used[priority] = true
+    if due < soonest then soonest = due end
+  end
   if expirein > 0 then
     expiries[#expiries + 1] = number(due + expirein)
     expiries[#expiries + 1] = m
   end
   if free then freed[#freed + 1] = id end
-  if due < soonest then soonest = due end
   stored_now = stored_now + 1
 end
 
@@ -131,11 +135,7 @@ local function enqueue(i, id, terms, rest)
       for _, gone in ipairs(dropped) do touched[gone] = true end
     end
   end
-  if keylen > 0 then
-    store_in_key(id, blob)
-  else
-    store(id, blob, priority, due, expirein, ends[i] or old)
-  end
+  store(id, blob, priority, due, expirein, ends[i] or old, keylen > 0)
   return pack(RESULT, outcome, seq, due)
 end
 

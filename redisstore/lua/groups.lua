@@ -15,17 +15,18 @@ local function group(key)
   local stored = call("HGET", GROUPS, key)
   if stored then
     g.served, g.number, g.joined, g.waiting, g.leased = unpick(GROUP, stored)
-    g.stands, g.stored = pack(">I7", g.number) .. key, true
+    g.stands, g.stored, g.was = pack(">I7", g.number) .. key, true, g.waiting
   end
   seen[key] = g
   return g
 end
 
--- touch notes that a key has changed.
-local function touch(g)
+-- touch notes that a key has changed, and may have moved unless it is said to stay.
+local function touch(g, stays)
   if not g.changed then
     g.changed, list[#list + 1] = true, g
   end
+  g.moved = g.moved or not stays
 end
 
 local function group_of(r)
@@ -50,13 +51,18 @@ end
 
 function groups.ordered() return set_to.ordered == 1 end
 
-function groups.wait(r, m)
+-- enter counts a record that waits and returns what it is among the members.
+function groups.enter(r)
   local g = group_of(r)
   if not g.served then g.served, g.number, g.joined = now, r.seq, now end
-  call("ZADD", KEYED, number(band(r.priority) + r.due), m)
-  call("ZADD", MEMBERS, 0, in_key(g, r, "W"))
   g.waiting = g.waiting + 1
   touch(g)
+  return in_key(g, r, "W")
+end
+
+function groups.wait(r, m)
+  call("ZADD", KEYED, number(band(r.priority) + r.due), m)
+  call("ZADD", MEMBERS, 0, groups.enter(r))
 end
 
 function groups.unwait(r, m)
@@ -67,12 +73,15 @@ function groups.unwait(r, m)
   touch(g)
 end
 
-function groups.unlease(r)
+-- let_go counts a record whose lease is over and returns what it was among the members.
+function groups.let_go(r)
   local g = group_of(r)
-  call("ZREM", MEMBERS, in_key(g, r, "X"))
   g.leased = math.max(0, g.leased - 1)
-  touch(g)
+  touch(g, set_to.ordered == 0 and set_to.key_limit == 0)
+  return in_key(g, r, "X")
 end
+
+function groups.unlease(r) call("ZREM", MEMBERS, groups.let_go(r)) end
 
 -- leave ends a key with its last record. If another one joins it, the key begins anew.
 function groups.leave(r)
@@ -132,22 +141,27 @@ local function place_turn(g)
   return math.max(free, g.served), priority, due
 end
 
+local idles = set_to.key_idle > 0 or pass ~= "" -- otherwise nothing stands there
+
 local function forget_key(g)
   if g.stands then call("ZREM", TURNS, g.stands) end
   call("HDEL", GROUPS, g.key)
   call("ZREM", HEADS, g.key)
   call("ZREM", SIZES, g.key)
-  call("ZREM", IDLE, g.key)
-  g.served, g.stands = nil, nil
+  if idles then call("ZREM", IDLE, g.key) end
+  g.served, g.stands, g.stored, g.was = nil, nil, nil, nil
 end
 
 -- settle_key writes what has changed about a key.
 local function settle_key(g)
-  g.changed = false
+  local moved = g.moved or not g.stored
+  g.changed, g.moved = false, false
   if g.waiting + g.leased == 0 then return forget_key(g) end
   call("HSET", GROUPS, g.key, pack(GROUP, g.served, g.number, g.joined, g.waiting, g.leased))
-  call("ZADD", SIZES, -g.waiting, g.key)
   use(USE_WHOLE)
+  if not moved then return end
+  if g.waiting ~= g.was or g.unsure then call("ZADD", SIZES, -g.waiting, g.key) end
+  g.stored, g.was = true, g.waiting
   local stands, since, priority, due = pack(">I7", g.number) .. g.key, place_turn(g)
   if g.stands and (g.stands ~= stands or not since) then call("ZREM", TURNS, g.stands) end
   g.stands, g.since, g.priority = since and stands, since or false, priority
@@ -159,7 +173,7 @@ local function settle_key(g)
   if due then call("ZADD", HEADS, number(due), g.key) else call("ZREM", HEADS, g.key) end
   if set_to.key_idle > 0 and due then
     call("ZADD", IDLE, number(g.joined), g.key)
-  else
+  elseif idles then
     call("ZREM", IDLE, g.key)
   end
 end
@@ -177,6 +191,7 @@ function groups.passing() return pass ~= "" end
 -- go_over settles some keys anew, by name, and remembers where to go on. The clock may have stepped
 -- back behind the turns of some.
 local function go_over()
+  idles = true
   for _ = 1, SWEEP do
     local m = call("ZRANGE", MEMBERS, "(" .. string.sub(pass, 2) .. "\1", "+", "BYLEX", "LIMIT", 0, 1)[1]
     renumbered = true

@@ -29,7 +29,7 @@ local SEQ, TOKEN, CLOCK, USES, ENQUEUED, DUPLICATES, REPLACED, RERUNS, CLAIMED, 
 -- wait in, those from USE_TURNS on are the ones that keys may have their turn in, and these are the
 -- structures that may hold something.
 local USE_LEASES, USE_EXPIRIES, USE_WINDOWS, USE_WAITERS = 1024, 2048, 4096, 8192
-local USE_WHOLE, USE_TURNS, USE_PARTS = 16384, 32768, 33554432
+local USE_WHOLE, USE_TURNS, USE_PARTS, USE_DONE = 16384, 32768, 33554432, 67108864
 
 local stored = call("HMGET", META, "v", "s", "c")
 if stored[1] and stored[1] ~= FORMAT then

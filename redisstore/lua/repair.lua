@@ -56,7 +56,7 @@ local function check_group(g)
   if counted and not placed and groups.passing() then -- what the pass has yet to reach is not damaged
     if not dry then touch(g) end
   elseif not placed and broken("wrong state of a key") then
-    g.waiting, g.leased = waiting, leased
+    g.waiting, g.leased, g.unsure = waiting, leased, true
     touch(g)
   end
 end
@@ -124,6 +124,7 @@ local function check_finished(m, value)
     call("ZADD", key, number(finished), m)
     use(USE_WHOLE)
   end
+  if key == DONE and not uses(USE_DONE) and broken("structure not in use") then use(USE_DONE) end
   if bit.band(flags, UNTOLD_FLAG) ~= 0 and not score(UNTOLD, m) and broken("untold record without place") then
     call("ZADD", UNTOLD, number(finished), m)
     use(USE_WHOLE)

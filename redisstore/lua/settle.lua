@@ -22,37 +22,60 @@ for from = 1, #ids, CHUNK do
   for i, p in ipairs(call("HMGET", RECORDS, unpack(wanted))) do progresses[from + i - 1] = p end
 end
 
+-- The keys of those that have one stand in their records.
+local blobs = {}
+if groups and not groups.retains then
+  local wanted, which = {}, {}
+  for i, p in pairs(progresses) do
+    if p and bit.band(string.byte(p), KEYED_FLAG) ~= 0 then wanted[#wanted + 1], which[#which + 1] = ids[i], i end
+  end
+  for from = 1, #wanted, CHUNK do
+    for i, v in ipairs(call("HMGET", RECORDS, unpack(wanted, from, math.min(#wanted, from + CHUNK - 1)))) do
+      blobs[which[from + i - 1]] = v
+    end
+  end
+end
+
 -- Plain acks leave together.
-local fields, members, touched = {}, {}, {}
-local ordered = groups and groups.ordered()
+local fields, members, held, touched = {}, {}, {}, {}
+local others = false -- may have changed that nobody has touched
 
 local function flush()
   if #members == 0 then return end
   call("ZREM", LEASES, unpack(members))
   call("HDEL", RECORDS, unpack(fields))
+  if #held > 0 then call("ZREM", MEMBERS, unpack(held)) end
   set(ACKED, q[ACKED] + #members)
-  fields, members = {}, {}
+  fields, members, held = {}, {}, {}
 end
 
-local function settle(id, progress, verdict, token, delay, reason)
-  if touched[id] or ordered then -- one that waits again takes others along
+local function settle(id, progress, blob, verdict, token, delay, reason)
+  if touched[id] or others then
     flush()
-    progress = call("HGET", RECORDS, "\1" .. id)
+    progress, blob = call("HGET", RECORDS, "\1" .. id), nil
   end
   touched[id] = true
   if not progress then return "\0" end
   local flags, _, _, _, _, holds, till = unpick(PROGRESS, progress)
   if flags % 2 == 0 or holds ~= token or till <= now then return "\0" end
 
-  if verdict == ACK and (flags == LEASED or flags == LEASED + HISTORY) and not (groups and groups.retains) then
+  local kind = bit.band(flags, bit.bnot(HISTORY))
+  if verdict == ACK and (kind == LEASED or kind == LEASED + KEYED_FLAG and blob) and not (groups and groups.retains) then
+    if kind > LEASED then
+      local r = parse(id, blob, progress)
+      held[#held + 1] = groups.let_go(r)
+      groups.leave(r)
+    end
     local n = #fields
     members[n / 2 + 1] = string.sub(progress, 2, 7) .. id
     fields[n + 1], fields[n + 2] = id, "\1" .. id
     return "\1"
   end
+  if groups and groups.ordered() then flush() end -- one that waits again takes others along
   local r = load(id)
   if not r then return "\0" end
   unplace(r)
+  others = others or groups and groups.ordered() and (verdict == RETRY or verdict == RELEASE)
   if verdict == ACK then
     count(ACKED)
     local successor = finish(r)
@@ -86,7 +109,7 @@ for i, id in ipairs(ids) do
   if groups and i > 1 and groups.given >= LEFT_OVER then break end
   local words = ARGV[2 * i + 1]
   local verdict, token, delay = unpick(VERDICT, words)
-  settled[i] = settle(id, progresses[i], verdict, token, delay, string.sub(words, REASON))
+  settled[i] = settle(id, progresses[i], blobs[i], verdict, token, delay, string.sub(words, REASON))
 end
 flush()
 notify()
