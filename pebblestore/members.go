@@ -86,6 +86,9 @@ func (c *call) dropMember(g *keyGroup) {
 // members runs do on the members of a group from a place on until it says false.
 func (c *call) members(g *keyGroup, from place, do func(m member) (bool, error)) error {
 	all := memberPrefix(c.name, g.key)
+	if from == (place{}) { // before what left the key in this transaction
+		c.t.touch(c.queue, membersOf(g.key))
+	}
 	return c.t.scanOf(c.queue, membersOf(g.key), appendPlace(all, from), after(memberPrefix(c.name, g.key)),
 		func(it *pebble.Iterator) (bool, error) {
 			p, err := parsePlace(it.Key())
