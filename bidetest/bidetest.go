@@ -2,7 +2,7 @@
 
 // Package bidetest runs handlers in tests: on an engine in memory, and in a testing/synctest
 // bubble, where two days pass in microseconds and every instant is exact. [Run] makes a [Bubble],
-// [Handle] runs a handler in it, [Bubble.Pass] lets time pass, and the Want methods look at what
+// [Handle] and [HandleBatch] run handlers in it, [Bubble.Pass] lets time pass, and the Want methods look at what
 // happened when.
 //
 // All instants are durations since the bubble began.
@@ -61,6 +61,19 @@ func Run(t *testing.T, test func(t *testing.T, b *Bubble)) {
 func Handle[T any](b *Bubble, queue *bide.Queue[T], h func(ctx context.Context, d *bide.Delivery[T]) error, wraps ...bide.Middleware) {
 	c := b.NewConsumer(bide.ConsumerConfig{})
 	queue.Handle(c, h, wraps...)
+	b.Start(c)
+}
+
+// HandleBatch is [Handle] for batches of messages, see [bide.Queue.HandleBatch].
+func HandleBatch[T any](
+	b *Bubble,
+	queue *bide.Queue[T],
+	h func(ctx context.Context, key string, ds []*bide.Delivery[T]) error,
+	config bide.BatchConfig,
+	wraps ...bide.Middleware,
+) {
+	c := b.NewConsumer(bide.ConsumerConfig{})
+	queue.HandleBatch(c, h, config, wraps...)
 	b.Start(c)
 }
 

@@ -16,6 +16,26 @@ import (
 
 func TestExample(t *testing.T) { testTimeout(t) }
 
+func TestBubbleSeesBatches(t *testing.T) {
+	bidetest.Run(t, func(t *testing.T, b *bidetest.Bubble) {
+		bidetest.HandleBatch(b, OrderTimeout, func(_ context.Context, _ string, ds []*bide.Delivery[Order]) error {
+			if ds[0].Attempt == 1 {
+				ds[0].Decide(errors.New("boom"))
+			}
+			return nil
+		}, bide.BatchConfig{Min: 3, Linger: time.Hour})
+		for _, number := range []string{"a", "b"} {
+			_, err := OrderTimeout.Enqueue(t.Context(), b.Client, Order{number}, bide.ID(number), bide.Key("k"))
+			assert.NoError(t, err)
+		}
+		b.Pass(59 * time.Minute)
+		b.WantSettled(OrderTimeout, "a")
+		b.Pass(2 * time.Hour)
+		b.WantSettled(OrderTimeout, "b", bidetest.Acked(time.Hour))
+		b.WantSettled(OrderTimeout, "a", bidetest.Retried(time.Hour), bidetest.Acked(2*time.Hour+5*time.Second))
+	})
+}
+
 func TestBubbleSeesEveryOutcome(t *testing.T) {
 	begun := time.Now()
 	bidetest.Run(t, func(t *testing.T, b *bidetest.Bubble) {

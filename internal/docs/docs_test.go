@@ -30,7 +30,7 @@ func TestReadmePrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
-	want := []string{"order 42 was not paid, attempt 1\n"}
+	want := []string{"order 42 was not paid, attempt 1\n", "dropped [e4]\nchess 2 events\n"}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
 	assert.Equal(t, len(blocks), len(want), "a block of Go without an expectation, or the reverse")
 	for i, block := range blocks {
