@@ -154,9 +154,9 @@ func (g generator) op() Op {
 			op.After = after
 		}
 	case n < 90:
-		op.Do = pick(g, "pause", "resume", "resume", "resume")
-	case n < 91 && g.IntN(2) == 0:
-		op.Do = pick(g, "pause", "resume", "resume", "resume")
+		op.Do = pick(g, "pause", "pause", "resume", "resume", "resume")
+	case n < 91 && g.IntN(3) > 0:
+		op.Do = pick(g, "pause", "pause", "resume", "resume", "resume")
 	case n < 91:
 		op.Do, op.N = "deliveries", pick(g, 0, 0, 2, 3)
 	case n < 92:
