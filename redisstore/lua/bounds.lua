@@ -2,7 +2,10 @@
 
 local payload_size, remove_finished
 do -- what is local here is not counted: a script may have 200 locals
-  local function crowd() return call("ZCARD", PLACES) + call("ZCARD", KEYED) end
+  local waiting -- records in the queue, those included that are about to be stored
+
+  -- recount counts them; none is about to be stored.
+  function groups.recount() waiting = call("ZCARD", PLACES) + call("ZCARD", KEYED) end
 
   -- oldest returns the waiting record that has to make room first: of the lowest priority, which
   -- stands last, the first.
@@ -26,7 +29,7 @@ do -- what is local here is not counted: a script may have 200 locals
   -- replaces is as good as gone.
   function groups.refuses(key, old)
     if set_to.overflow == 1 then return end
-    local in_all = crowd()
+    local in_all = waiting
     if old then in_all = in_all - 1 end
     if set_to.max_per_key > 0 and key ~= "" then
       local in_one = group(key).waiting
@@ -38,24 +41,28 @@ do -- what is local here is not counted: a script may have 200 locals
 
   function groups.bounded() return set_to.max_len > 0 or set_to.max_per_key > 0 end
 
-  -- make_room drops the oldest waiting records, so that one more fits, and returns their ids.
-  function groups.make_room(key)
+  -- make_room counts one more, drops the oldest waiting records before it, so that it fits, and returns
+  -- their ids. It calls ready before the first.
+  function groups.make_room(key, ready)
     local dropped = {}
+    waiting = waiting + 1
     if set_to.overflow == 0 then return dropped end
     while #dropped < SWEEP do
       local r, m
-      if set_to.max_per_key > 0 and key ~= "" and group(key).waiting >= set_to.max_per_key then
+      local in_key_full = set_to.max_per_key > 0 and key ~= "" and group(key).waiting >= set_to.max_per_key
+      if not in_key_full and not (set_to.max_len > 0 and waiting > set_to.max_len) then break end
+      if #dropped == 0 then ready() end
+      if in_key_full then
         local g = group(key)
         local _, _, _, id = open_member(g, first_in_key(g, 0))
         r = load(id)
-      elseif set_to.max_len > 0 and crowd() >= set_to.max_len then
-        r, m = oldest()
       else
-        break
+        r, m = oldest()
       end
       if r then
         unplace(r)
         forget(r)
+        waiting = waiting - 1
         tally("dropped", 1)
         dropped[#dropped + 1] = r.id
       else

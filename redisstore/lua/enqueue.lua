@@ -76,6 +76,7 @@ local function store(id, blob, priority, due, expirein, free, has_key)
 end
 
 local seq, drops, dropped_now = q[SEQ], {}, 0
+if groups and groups.bounded() then groups.recount() end
 local function enqueue(i, id, terms, rest)
   local priority, onlive, delayed, due, expirein = unpick(TERMS, terms)
   if delayed == 1 then due = now + due end
@@ -88,7 +89,7 @@ local function enqueue(i, id, terms, rest)
   if groups and priority > 0 and groups.ordered() then return pack(RESULT, REFUSED, 0, PRIORITY) end
   if expirein > 0 and due + expirein <= now then return pack(RESULT, REFUSED, 0, LATE) end
 
-  local old
+  local old, met = nil, touched[id] or blobs[i]
   if touched[id] then
     flush()
     old = find(id)
@@ -108,7 +109,10 @@ local function enqueue(i, id, terms, rest)
 
   local key, bounded = string.sub(rest, 27, 26 + keylen), groups and groups.bounded()
   if bounded and not (old and old.leased) then
-    flush()
+    if met then
+      flush()
+      groups.recount()
+    end
     local full = groups.refuses(key, old)
     if full then return pack(RESULT, REFUSED, 0, full) end
   end
@@ -126,9 +130,10 @@ local function enqueue(i, id, terms, rest)
     count(REPLACED)
     unplace(old)
     forget(old)
+    if bounded then groups.recount() end
   end
   if bounded then
-    local dropped = groups.make_room(key)
+    local dropped = groups.make_room(key, flush)
     dropped_now = dropped_now + #dropped
     if #dropped > 0 then
       drops[#drops + 1], drops[#drops + 2] = i, table.concat(dropped, "\0")

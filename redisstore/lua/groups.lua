@@ -113,14 +113,21 @@ function groups.give_back(r, ended)
   end
 end
 
--- due_in_key is when a member is due. In an ordered queue that is not what places it.
-local function due_in_key(g, m)
-  local at, _, _, id = open_member(g, m)
-  if set_to.ordered == 0 then return at end
-  local progress = call("HGET", RECORDS, "\1" .. id)
-  if not progress then return at end
-  local _, _, due = unpick(">BI6I6", progress)
-  return due
+-- dues_in_key is when members are due. In an ordered queue that is not what places them.
+local function dues_in_key(g, members)
+  local dues, fields = {}, {}
+  for i, m in ipairs(members) do
+    local at, _, _, id = open_member(g, m)
+    dues[i], fields[i] = at, "\1" .. id
+  end
+  if set_to.ordered == 0 or #members == 0 then return dues end
+  for i, progress in ipairs(call("HMGET", RECORDS, unpack(fields))) do
+    if progress then
+      local _, _, due = unpick(">BI6I6", progress)
+      dues[i] = due
+    end
+  end
+  return dues
 end
 
 -- place_turn finds out where a key stands: when it is claimable, the priority of its head, and the
@@ -129,7 +136,7 @@ local function place_turn(g)
   local m = first_in_key(g, 0)
   if not m then return end
   local _, _, priority = open_member(g, m)
-  local due = due_in_key(g, m)
+  local due = dues_in_key(g, { m })[1]
   local most = set_to.ordered == 1 and 1 or set_to.key_limit
   if most > 0 and g.leased >= most then return nil, priority, due end
   local free = due

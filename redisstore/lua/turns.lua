@@ -82,8 +82,9 @@ do -- what is local here is not counted: a script may have 200 locals
       if want <= 0 then break end
       local run, kept = { done = 0 }, {}
       local list = call("ZRANGE", MEMBERS, "[" .. key .. "\0W", "(" .. key .. "\0X", "BYLEX", "LIMIT", 0, want)
-      for _, m in ipairs(list) do
-        local due = due_in_key(g, m)
+      local dues = dues_in_key(g, list)
+      for i, m in ipairs(list) do
+        local due = dues[i]
         if due > now then break end
         local _, seq, _, id = open_member(g, m)
         local place = pack(">I6", seq) .. id
