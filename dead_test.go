@@ -5,9 +5,6 @@ package bide_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,22 +29,11 @@ func (f *faulty) Told(ctx context.Context, queue string, dead []storage.DeadID) 
 }
 
 // obituaries are what OnDead was called with.
-type obituaries struct {
-	mu    sync.Mutex
-	lines []string
-}
+type obituaries struct{ notes }
 
 func (o *obituaries) note(_ context.Context, dead bide.Dead) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.lines = append(o.lines, fmt.Sprintf("%s %s: %s", dead.Queue, dead.ID, dead.Reason))
+	o.add("%s %s: %s", dead.Queue, dead.ID, dead.Reason)
 	return nil
-}
-
-func (o *obituaries) all() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.lines)
 }
 
 // dying is a consumer whose handler does what the ids of its messages say.

@@ -4,7 +4,9 @@ package bide_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,6 +51,24 @@ func start(t *testing.T, c *bide.Consumer) (stop func() error) {
 		cancel()
 		return <-done
 	}
+}
+
+// notes are lines that goroutines write down.
+type notes struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (n *notes) add(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, fmt.Sprintf(format, args...))
+}
+
+func (n *notes) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.lines)
 }
 
 func put(t *testing.T, client *bide.Client, id string, opts ...bide.Option) {

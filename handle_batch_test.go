@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,10 +90,10 @@ func TestMixedBatches(t *testing.T) {
 func TestBatchesWaitForMore(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *faulty, client *bide.Client) {
 		begun := time.Now()
-		var got []string
+		var got notes
 		consumer := bide.NewConsumer(client, bide.ConsumerConfig{})
 		events.HandleBatch(consumer, func(_ context.Context, key string, ds []*bide.Delivery[int]) error {
-			got = append(got, time.Since(begun).String()+" "+show(key, ds))
+			got.add("%s %s", time.Since(begun), show(key, ds))
 			return nil
 		}, bide.BatchConfig{Min: 3, Linger: time.Minute})
 		stop := start(t, consumer)
@@ -102,10 +103,10 @@ func TestBatchesWaitForMore(t *testing.T) {
 		assert.Equal(t, eventsTotal(t, client).Claimed, int64(0))
 		putEvents(t, client, "many", 0, 3)
 		pass(time.Second)
-		assert.Equal(t, got, []string{"2s many: many0 many1 many2"})
+		assert.Equal(t, got.all(), []string{"2s many: many0 many1 many2"})
 		pass(time.Hour)
 		assert.NoError(t, stop())
-		assert.Equal(t, got[1:], []string{"1m1s few: few0 few1"})
+		assert.Equal(t, got.all()[1:], []string{"1m1s few: few0 few1"})
 	})
 }
 
@@ -115,18 +116,17 @@ func TestOutcomesInsideABatch(t *testing.T) {
 		putEvents(t, client, "k", 0, 5)
 		_, err := client.Enqueue(t.Context(), "events", bide.Message{ID: "nonsense", Key: "k", Body: []byte("{")})
 		assert.NoError(t, err)
-		var ends []string
+		var got notes
 		consumer := bide.NewConsumer(client, bide.ConsumerConfig{Logger: quiet(), Hooks: bide.Hooks{
 			OnDone: func(d *bide.Delivery[[]byte], done bide.Done) {
-				ends = append(ends, fmt.Sprintf("%s %s %s %v", d.ID, done.Verdict, done.Delay, done.Settle))
+				got.add("%s %s %s %v", d.ID, done.Verdict, done.Delay, done.Settle)
 			},
 		}})
-		once := true
+		var once atomic.Bool
 		events.HandleBatch(consumer, func(_ context.Context, _ string, ds []*bide.Delivery[int]) error {
-			if !once {
+			if once.Swap(true) {
 				return nil
 			}
-			once = false
 			ds[0].Decide(errors.New("overruled"))
 			ds[0].Decide(nil)
 			ds[1].Decide(bide.Snooze(time.Hour))
@@ -136,7 +136,7 @@ func TestOutcomesInsideABatch(t *testing.T) {
 		}, bide.BatchConfig{})
 		stop := start(t, consumer)
 		pass(time.Second)
-		slices.Sort(ends)
+		ends := slices.Sorted(slices.Values(got.all()))
 		assert.Equal(t, ends[:4], []string{"k0 ack 0s <nil>", "k1 release 1h0m0s <nil>", "k2 bury 0s <nil>", "k3 retry 2h0m0s <nil>"})
 		assert.True(t, strings.HasPrefix(ends[4], "k4 retry"), ends[4])
 		assert.Equal(t, ends[5], "nonsense bury 0s <nil>")
