@@ -121,7 +121,7 @@ type Stored[T any] struct {
 	storage.Record
 }
 
-// Get returns the message that an id means: the one that waits or runs, else the latest dead one.
+// Get returns the message that an id means: the one that waits or runs, else the latest finished one.
 // ErrNotFound means that there is none, ErrDecode that its body does not decode; the record is
 // there then.
 func (q *Queue[T]) Get(ctx context.Context, c *Client, id string) (Stored[T], error) {
