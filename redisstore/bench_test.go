@@ -18,12 +18,11 @@ func BenchmarkEngine(b *testing.B) {
 	storagetest.Bench(b, func(b *testing.B) storage.Engine { return open(b, url) })
 }
 
-// BenchmarkKeys measures a queue with few keys, and one with a million, a record waiting in each. The
-// row commands says what the scripts run inside, for each call.
+// BenchmarkKeys measures a queue with few keys, and one with a million, a record waiting in each.
 func BenchmarkKeys(b *testing.B) {
 	for _, keys := range []int{1_000, 1_000_000} {
 		server := redistest.Start(b)
-		f := &keyed{store: open(b, server.URL()), server: server, queue: storagetest.NewQueueName(), keys: keys}
+		f := &keyed{store: open(b, server.URL()), queue: storagetest.NewQueueName()}
 		for from := 0; from < keys; from += storage.MaxBatch {
 			f.enqueue(b, storage.MaxBatch, func(i int) string { return fmt.Sprint("key", from+i) })
 		}
@@ -32,42 +31,36 @@ func BenchmarkKeys(b *testing.B) {
 			return fmt.Sprint("key", f.turn)
 		}
 		b.Run(fmt.Sprintf("Enqueue/keys=%d", keys), func(b *testing.B) {
-			f.measure(b, func() { f.enqueue(b, 1, next) })
+			for b.Loop() {
+				f.enqueue(b, 1, next)
+			}
 		})
 		b.Run(fmt.Sprintf("ClaimAck/keys=%d", keys), func(b *testing.B) {
-			f.measure(b, func() {
+			for b.Loop() {
 				f.claimAck(b, storage.Claim{Limit: 1}, 1)
 				b.StopTimer()
 				f.enqueue(b, 1, next)
 				b.StartTimer()
-			})
+			}
 		})
 		f.enqueue(b, 500, func(int) string { return "hot" })
 		b.Run(fmt.Sprintf("ClaimAckGroup128/keys=%d", keys), func(b *testing.B) {
-			f.measure(b, func() {
+			for b.Loop() {
 				f.claimAck(b, storage.Claim{Limit: 128, Group: true, Keys: []string{"hot"}}, 128)
 				b.StopTimer()
 				f.enqueue(b, 128, func(int) string { return "hot" })
 				b.StartTimer()
-			})
+			}
 		})
 	}
 }
 
 // keyed is a queue with many keys.
 type keyed struct {
-	store  storage.Engine
-	server *redistest.Server
-	queue  string
-	keys   int
-	made   int
-	turn   int
-}
-
-func (f *keyed) measure(b *testing.B, do func()) {
-	for b.Loop() {
-		do()
-	}
+	store storage.Engine
+	queue string
+	made  int
+	turn  int
 }
 
 func (f *keyed) enqueue(b *testing.B, n int, key func(i int) string) {

@@ -81,9 +81,20 @@ func settings(c *storage.QueueConfig) string {
 		n    int64
 		size int
 	}{
-		{bit(c.Ordered), 1}, {int64(c.KeyLimit), 2}, {int64(c.MinBatch), 2}, {length(c.Linger), 6}, {length(c.KeyIdle), 6},
-		{int64(c.MaxLen), 6}, {int64(c.MaxPerKey), 6}, {int64(c.Overflow), 1}, {length(c.RetainFor), 6}, {int64(c.RetainCount), 6},
-		{c.RetainBytes, 6}, {length(c.DeadFor), 6}, {int64(c.DeadCount), 6}, {bit(c.TellDead), 1},
+		{bit(c.Ordered), 1},
+		{int64(c.KeyLimit), 2},
+		{int64(c.MinBatch), 2},
+		{length(c.Linger), 6},
+		{length(c.KeyIdle), 6},
+		{int64(c.MaxLen), 6},
+		{int64(c.MaxPerKey), 6},
+		{int64(c.Overflow), 1},
+		{length(c.RetainFor), 6},
+		{int64(c.RetainCount), 6},
+		{c.RetainBytes, 6},
+		{length(c.DeadFor), 6},
+		{int64(c.DeadCount), 6},
+		{bit(c.TellDead), 1},
 	} {
 		b = appendUint(b, f.n, f.size)
 	}

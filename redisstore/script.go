@@ -29,11 +29,11 @@ func newScript(name string, parts string, args, each int, repeat bool) *script {
 	s := &script{name: name, parts: strings.Fields(strings.ReplaceAll(parts, "*", "")), args: args, each: each, repeat: repeat}
 	s.lua = rueidis.NewLuaScript(s.text())
 	if some := strings.Split(parts, "*"); len(some) > 1 {
-		plain := ""
+		var plain strings.Builder
 		for i := 0; i < len(some); i += 2 {
-			plain += some[i]
+			plain.WriteString(some[i])
 		}
-		s.plain = newScript(name, plain, args, each, repeat)
+		s.plain = newScript(name, plain.String(), args, each, repeat)
 	}
 	return s
 }
@@ -63,10 +63,10 @@ func (s *script) fits(args int) bool {
 // scripts are all that this package runs.
 var (
 	enqueueScript   = newScript("enqueue", "*settings* record moves *groups bounds* wake", 1, 3, true)
-	claimScript     = newScript("claim", "*settings* record moves *groups bounds* wake lease *turns*", 10, 0, false)
+	claimScript     = newScript("claim", "*settings* record moves *groups bounds* wake enlist lease *turns*", 10, 0, false)
 	settleScript    = newScript("settle", "*settings* record moves *groups bounds* wake", 1, 2, true)
 	extendScript    = newScript("extend", "*settings* record moves *groups bounds* wake", 2, 2, true)
-	watchScript     = newScript("watch", "*settings* record moves *groups bounds* wake", 3, 0, true)
+	watchScript     = newScript("watch", "*settings* record moves *groups bounds* wake enlist", 3, 0, true)
 	statsScript     = newScript("stats", "settings record moves groups bounds wake", 1, 0, true)
 	keysScript      = newScript("keys", "settings record moves groups bounds wake", 5, 0, true)
 	toldScript      = newScript("told", "settings record moves groups bounds wake", 1, 1, true)

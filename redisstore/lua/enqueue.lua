@@ -84,9 +84,12 @@ local function enqueue(i, id, terms, rest)
     expirein = expire_in
     rest = pack(">I6", expirein) .. string.sub(rest, 7)
   end
-  local keylen = groups and unpick(">I2", rest, 17) or 0
-  if keylen > 0 then use(USE_WHOLE) end
-  if groups and priority > 0 and groups.ordered() then return pack(RESULT, REFUSED, 0, PRIORITY) end
+  local key, bounded = "", false
+  if groups then
+    key, bounded = string.sub(rest, 27, 26 + unpick(">I2", rest, 17)), groups.bounded()
+    if key ~= "" then use(USE_WHOLE) end
+    if priority > 0 and groups.ordered() then return pack(RESULT, REFUSED, 0, PRIORITY) end
+  end
   if expirein > 0 and due + expirein <= now then return pack(RESULT, REFUSED, 0, LATE) end
 
   local old, met = nil, touched[id] or blobs[i]
@@ -107,7 +110,6 @@ local function enqueue(i, id, terms, rest)
     return pack(RESULT, DUPLICATE, old.seq, old.due)
   end
 
-  local key, bounded = string.sub(rest, 27, 26 + keylen), groups and groups.bounded()
   if bounded and not (old and old.leased) then
     if met then
       flush()
@@ -140,7 +142,7 @@ local function enqueue(i, id, terms, rest)
       for _, gone in ipairs(dropped) do touched[gone] = true end
     end
   end
-  store(id, blob, priority, due, expirein, ends[i] or old, keylen > 0)
+  store(id, blob, priority, due, expirein, ends[i] or old, key ~= "")
   return pack(RESULT, outcome, seq, due)
 end
 
