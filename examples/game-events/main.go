@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command game-events reports what happens in many games, of which few are hot and most are quiet. Each
-// game has a queue of bounded length, in which the newest events stay; they are reported in batches of
-// one game, while they are fresh; games take turns, and hot ones have a consumer of their own.
+// Command game-events reports what happens in many games, of which few are hot and most are quiet. Of
+// each game the newest events wait, up to a bound; they are reported in batches of one game, while they
+// are fresh; games take turns, and hot ones have a consumer of their own.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/bidemq/bide"
@@ -20,69 +21,74 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-type event struct{ Game, What string }
+type event struct{ Game string }
 
 var gameEvents = bide.NewQueue[event]("game.events")
 
-type example struct {
-	games, events, bound int
-	idle                 time.Duration
-}
+type example struct{ games, events, bound int }
 
 func main() {
 	var e example
 	flag.IntVar(&e.games, "games", 2000, "games")
 	flag.IntVar(&e.events, "events", 40_000, "events of all games")
 	flag.IntVar(&e.bound, "bound", 1000, "events of a game that wait at most")
-	flag.DurationVar(&e.idle, "idle", time.Second, "what waits of a game goes when the game is idle for so long")
 	stage.Main(e.run)
 }
 
 func (e example) run(ctx context.Context, out io.Writer, client *bide.Client) error {
-	r := report{turns: map[string]int{}}
-	configure := func(edit storage.ConfigEdit) error {
-		_, err := client.Configure(ctx, gameEvents.Name(), edit)
-		return err
-	}
-	err := configure(storage.ConfigEdit{
-		MaxPerKey: &e.bound, Overflow: new(storage.DropOldest), ExpireIn: new(3 * time.Minute), KeyIdle: &e.idle,
+	_, err := client.Configure(ctx, gameEvents.Name(), storage.ConfigEdit{
+		MaxPerKey: &e.bound, Overflow: new(storage.DropOldest), ExpireIn: new(3 * time.Minute), KeyIdle: new(10 * time.Minute),
 	})
-	// Nobody reports: what waits of idle games goes, and they with it.
-	if err = errors.Join(err, r.send(ctx, client, slices.Repeat([]int{0, 1, 2, 3, 4}, 20)), r.untilEmpty(ctx, client)); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "idle: %d events of 5 games are gone, %d games are left\n", r.stats.Total.Expired, r.stats.Keys)
-
-	// An event of every game, and then most of a few.
-	tail := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.2, 1, uint64(e.games-1))
-	games := make([]int, e.events)
-	for i := range games {
-		if games[i] = i; i >= e.games {
-			games[i] = int(tail.Uint64())
-		}
-	}
-	err = errors.Join(configure(storage.ConfigEdit{KeyIdle: new(10 * time.Minute)}), r.send(ctx, client, games))
 	if err != nil {
 		return err
 	}
-
-	for k, bad := range client.Keys(ctx, gameEvents.Name(), storage.KeyFilter{By: storage.Largest, Limit: 3}) {
-		err = errors.Join(err, bad)
-		r.hot = append(r.hot, k.Key)
+	events := make([]event, e.events) // one of every game, and then most of a few
+	tail := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.2, 1, uint64(e.games-1))
+	for i := range events {
+		game := uint64(i)
+		if i >= e.games {
+			game = tail.Uint64()
+		}
+		events[i].Game = fmt.Sprintf("game-%04d", game)
 	}
-	hot := bide.NewConsumer(client, bide.ConsumerConfig{Concurrency: 2})
-	gameEvents.Only(r.hot...).HandleBatch(hot, r.handler(true), bide.BatchConfig{Max: 128})
-	rest := bide.NewConsumer(client, bide.ConsumerConfig{Concurrency: 2})
-	gameEvents.Except(r.hot...).HandleBatch(rest, r.handler(false), bide.BatchConfig{Max: 128})
-	stop := stage.Start(ctx, hot, rest)
-	err = errors.Join(err, r.untilEmpty(ctx, client), stop(), r.wrong)
+	dropped := 0
+	for some := range slices.Chunk(events, 1000) {
+		results, err := gameEvents.EnqueueMany(ctx, client, some, func(e event, m *bide.Message) { m.Key = e.Game })
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
+			dropped += len(r.Dropped) // the producer learns of it
+		}
+	}
 
-	n := r.stats.Total
-	fmt.Fprintf(out, "sent %d = reported %d + dropped %d + expired %d\n", r.sent, r.reported, r.dropped, n.Expired)
-	fmt.Fprintf(out, "hot: %v, %d batches; the rest: %d games, the last of them served when none had more than %d batches\n",
-		r.hot, r.hotBatches, len(r.turns), r.mostTurns)
-	if r.sent != r.reported+r.dropped+int(n.Expired) || r.dropped != int(n.Dropped) || len(r.turns) != e.games-len(r.hot) {
-		return errors.Join(err, errors.New("events or games are missing"))
+	var hot []string
+	for k, bad := range client.Keys(ctx, gameEvents.Name(), storage.KeyFilter{By: storage.Largest, Limit: 3}) {
+		hot, err = append(hot, k.Key), errors.Join(err, bad)
+	}
+	var mu sync.Mutex
+	reported, games := 0, map[string]int{}
+	report := func(_ context.Context, game string, ds []*bide.Delivery[event]) error {
+		mu.Lock()
+		defer mu.Unlock()
+		reported += len(ds)
+		games[game]++
+		if len(ds) > 128 || slices.ContainsFunc(ds, func(d *bide.Delivery[event]) bool { return d.Body.Game != game }) {
+			return bide.DeadLetter(errors.New("a batch is too large, or of several games"))
+		}
+		return nil
+	}
+	forHot := bide.NewConsumer(client, bide.ConsumerConfig{Concurrency: 2})
+	gameEvents.Only(hot...).HandleBatch(forHot, report, bide.BatchConfig{Max: 128})
+	forRest := bide.NewConsumer(client, bide.ConsumerConfig{Concurrency: 2})
+	gameEvents.Except(hot...).HandleBatch(forRest, report, bide.BatchConfig{Max: 128})
+	stop := stage.Start(ctx, forHot, forRest)
+	st, bad := stage.UntilEmpty(ctx, client, gameEvents.Name())
+	err = errors.Join(err, bad, stop())
+	fmt.Fprintf(out, "sent %d events of %d games = reported %d + dropped %d\n", e.events, len(games), reported, dropped)
+	fmt.Fprintf(out, "the hot games are %v\n", hot)
+	if e.events != reported+dropped || len(games) != e.games || st.Dead > 0 || int(st.Total.Dropped) != dropped {
+		err = errors.Join(err, errors.New("events or games are missing"))
 	}
 	return err
 }

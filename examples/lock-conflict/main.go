@@ -54,9 +54,9 @@ func (e example) run(ctx context.Context, out io.Writer, client *bide.Client) er
 	fmt.Fprintln(out, "wait: locked is", errors.Is(err, bide.ErrLocked))
 
 	// Who had the lock before writes no more, once the next one has written.
-	var t table
-	t.update("account-0", 100, waited.Token())
-	fmt.Fprintln(out, "stale holder: row updated is", t.update("account-0", 999, held.Token()))
+	var t stage.Table
+	t.Update("account-0", 100, waited.Token())
+	fmt.Fprintln(out, "stale holder: row updated is", t.Update("account-0", 999, held.Token()))
 	if err := waited.Unlock(ctx); err != nil {
 		return err
 	}
@@ -65,13 +65,13 @@ func (e example) run(ctx context.Context, out io.Writer, client *bide.Client) er
 	var done stage.Ledger
 	consumer := bide.NewConsumer(client, bide.ConsumerConfig{Concurrency: 2 * e.accounts})
 	withdrawals.Handle(consumer, func(ctx context.Context, d *bide.Delivery[withdrawal]) error {
-		balance := t.balance(d.Body.Account) // read, think, write: two at once would lose one
+		balance := t.Balance(d.Body.Account) // read, think, write: two at once would lose one
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(e.takes):
 		}
-		if !t.update(d.Body.Account, balance-d.Body.Cents, bide.LockOf(ctx).Token()) {
+		if !t.Update(d.Body.Account, balance-d.Body.Cents, bide.LockOf(ctx).Token()) {
 			return errors.New("somebody else has the account")
 		}
 		done.Note(d.ID)
@@ -86,6 +86,6 @@ func (e example) run(ctx context.Context, out io.Writer, client *bide.Client) er
 		}
 	}
 	err = done.Until(ctx, e.accounts*e.each)
-	fmt.Fprintf(out, "put off: %d withdrawals from %d accounts, %d left in account-0\n", e.accounts*e.each, e.accounts, t.balance("account-0"))
+	fmt.Fprintf(out, "put off: %d withdrawals from %d accounts, %d left in account-0\n", e.accounts*e.each, e.accounts, t.Balance("account-0"))
 	return errors.Join(err, stop(), done.Once(e.accounts*e.each))
 }
