@@ -19,6 +19,7 @@ var orderedRules = []rule{
 	{name: "R11RedriveIsLast", test: r11RedriveIsLast},
 	{name: "R11Run", timed: true, test: r11Run},
 	{name: "R11RunIsGivenBack", test: r11RunIsGivenBack},
+	{name: "R11RunIsSettledInOrder", test: r11RunIsSettledInOrder},
 	{name: "R11RunOfACrash", timed: true, test: r11RunOfACrash},
 	{name: "R11Refuses", test: r11Refuses},
 }
@@ -147,6 +148,20 @@ func (h *harness) each(run []storage.Record, verdicts ...storage.Verdict) []stor
 		ss[i] = storage.Settlement{Receipt: r.Receipt(h.queue), Verdict: verdicts[i]}
 	}
 	return ss
+}
+
+// R11: settlements count in the order of the call: a later record of a run that is acknowledged first is
+// finished, whatever becomes of those before it.
+func r11RunIsSettledInOrder(t *testing.T, h *harness) {
+	h.ordered()
+	h.enqueue(keyed("k", 4)...)
+	run := h.claimAs(storage.Claim{Limit: 4, Group: true}).Records
+	ss := h.each(run, storage.Ack, storage.Retry, storage.Ack, storage.Ack)
+	lost, err := h.engine.Settle(h.ctx(), h.now, []storage.Settlement{ss[2], ss[1], ss[0], ss[3]})
+	assert.NoError(t, err)
+	assert.Equal(t, lost, []storage.Receipt{run[3].Receipt(h.queue)})
+	assert.Equal(t, ids(h.claimAs(storage.Claim{Limit: 4, Group: true}).Records), []string{"k1", "k3"})
+	AddsUp(t, h.stats())
 }
 
 // R11: a consumer that crashes with a run spends an attempt of the first record only.
