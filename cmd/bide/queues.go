@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -150,8 +151,8 @@ func (a *app) repair() *cobra.Command {
 					return a.printJSON(map[string]any{"queue": args[0], "checked": r.Checked, "fixes": fixes, "dry_run": dryRun})
 				}
 				a.printf("%d entries checked\n", r.Checked)
-				for what, n := range fixes {
-					a.printf("%s: %d\n", what, n)
+				for _, what := range slices.Sorted(maps.Keys(fixes)) {
+					a.printf("%s: %d\n", what, fixes[what])
 				}
 				return nil
 			})
