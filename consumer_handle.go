@@ -19,7 +19,11 @@ type unit struct {
 	ctx     context.Context // of the handler
 	cancel  context.CancelCauseFunc
 	claimed time.Time // when the claim was answered
-	stuck   bool      // the handler has been given up; guarded by run.mu
+
+	// Guarded by run.mu.
+
+	stuck bool // the handler has been given up
+	over  bool // the handler has returned
 }
 
 // handle runs the handler of what was claimed and settles it. Its goroutine is the handler's.
@@ -47,8 +51,8 @@ func (r *run) handle(u *unit) {
 	for _, h := range slices.Backward(u.holds) {
 		if !h.unfit {
 			first = h
-			r.keeper.add(h)
 		}
+		r.keeper.add(h) // also what is unfit: it is settled with the others, in its order
 	}
 	start := time.Now()
 	if r.config.Hooks.OnStart != nil {
@@ -119,6 +123,7 @@ func (r *run) finish(u *unit, took time.Duration) {
 	}
 	now := time.Now()
 	r.mu.Lock()
+	u.over = true
 	r.running--
 	r.settling++
 	if u.stuck {
@@ -170,7 +175,7 @@ func (r *run) settle(u *unit, live []bool) []Done {
 		}
 	}
 	if u.source.ordered && u.source.batch != nil {
-		givenBack(dones)
+		givenBack(u.holds, dones)
 	}
 	return dones
 }
@@ -213,6 +218,10 @@ func (r *run) complain(h *hold, done Done) {
 func (r *run) replace(h *hold) {
 	u := h.unit
 	r.mu.Lock()
+	if u.over { // it has returned since it was looked at
+		r.mu.Unlock()
+		return
+	}
 	if !u.stuck {
 		u.stuck = true
 		r.stuck++

@@ -173,6 +173,9 @@ func (t *teller) tellAll(ctx context.Context) error {
 			return err
 		}
 		for _, r := range p.Records {
+			if ctx.Err() != nil { // somebody else may tell now
+				return context.Cause(ctx)
+			}
 			err := t.call(ctx, Dead{Queue: t.queue, Record: r})
 			if err == nil {
 				if err := t.told(ctx, r); err != nil {

@@ -249,3 +249,28 @@ func TestOnDeadOutlastsAnOutage(t *testing.T) {
 		assert.Equal(t, got.all(), []string{"orders hopeless: no such account"})
 	})
 }
+
+// OnDead is not begun any more when its time is over: somebody else may tell then.
+func TestOnDeadBeginsInTimeOnly(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *faulty, client *bide.Client) {
+		stop := start(t, dying(client, bide.ConsumerConfig{}))
+		_, err := client.Configure(t.Context(), "orders", storage.ConfigEdit{TellDead: new(true)})
+		assert.NoError(t, err)
+		for range 5 {
+			put(t, client, "hopeless")
+			pass(time.Second)
+		}
+		assert.NoError(t, stop())
+
+		calls := 0
+		stop = start(t, dying(client, bide.ConsumerConfig{Grace: time.Second, OnDead: func(ctx context.Context, _ bide.Dead) error {
+			calls++
+			assert.NoError(t, ctx.Err())
+			pass(1500 * time.Millisecond)
+			return nil
+		}}))
+		pass(100 * time.Millisecond)
+		assert.NoError(t, stop())
+		assert.Equal(t, calls, 1)
+	})
+}

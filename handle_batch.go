@@ -97,15 +97,18 @@ func (r *run) configure(ctx context.Context, s *source) error {
 	return err
 }
 
-// givenBack corrects what is told of a batch of an ordered queue: what was lost behind a delivery that
-// comes again was given back with it. R11
-func givenBack(dones []Done) {
-	again := false
-	for i := range dones {
+// givenBack corrects what is told of a batch of an ordered queue: what was lost behind a delivery of
+// its key that comes again was given back with it. What was lost before it was sent was not. R11
+func givenBack(holds []*hold, dones []Done) {
+	again := map[string]bool{} // by key
+	for i, h := range holds {
 		d := &dones[i]
-		if again && errors.Is(d.Settle, ErrLeaseLost) {
+		if again[h.Key] && d.Verdict != 0 && errors.Is(d.Settle, ErrLeaseLost) {
 			*d = Done{Verdict: storage.Release}
 		}
-		again = again || d.Settle == nil && (d.Verdict == storage.Retry || d.Verdict == storage.Release)
+		comes := d.Verdict == storage.Release || d.Verdict == storage.Retry && !h.Last()
+		if h.Key != "" && d.Settle == nil && comes { // without a key there is no order
+			again[h.Key] = true
+		}
 	}
 }

@@ -245,3 +245,41 @@ func TestSettlementsAreRepeatedWhileTheLeaseLasts(t *testing.T) {
 		assert.NoError(t, stop())
 	})
 }
+
+// A handler that returns just as it is to be given up for stuck is not, and its place is given once.
+func TestHandlerThatReturnsWhileItIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *faulty, client *bide.Client) {
+		put(t, client, "one")
+		put(t, client, "two")
+		free := make(chan struct{})
+		var stuck, running, most atomic.Int64
+		consumer := bide.NewConsumer(client, bide.ConsumerConfig{
+			Concurrency: 2, Logger: quiet(), Timeout: time.Second, Grace: time.Second,
+			Hooks: bide.Hooks{OnStuck: func(*bide.Delivery[[]byte]) {
+				if stuck.Add(1) == 1 {
+					close(free)
+				}
+				pass(time.Millisecond) // both return now
+			}},
+		})
+		orders.Handle(consumer, func(_ context.Context, d *bide.Delivery[order]) error {
+			if d.ID == "one" || d.ID == "two" {
+				<-free
+				return nil
+			}
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			pass(500 * time.Millisecond)
+			return nil
+		})
+		stop := start(t, consumer)
+		pass(time.Minute)
+		_, err := orders.EnqueueMany(t.Context(), client, make([]order, 10), nil)
+		assert.NoError(t, err)
+		pass(time.Minute)
+		assert.Equal(t, []int64{stuck.Load(), most.Load()}, []int64{1, 2})
+		begun := time.Now()
+		assert.NoError(t, stop())
+		assert.Equal(t, time.Since(begun), 0)
+	})
+}
