@@ -5,10 +5,11 @@ package bide
 import (
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 )
 
 // Codec turns the payload of a queue into bytes and back. Its methods are called from many
-// goroutines. Decode may keep the slice.
+// goroutines. Decode may keep the slice; its panic is a failure like its error.
 type Codec[T any] interface {
 	Encode(T) ([]byte, error)
 	Decode([]byte) (T, error)
@@ -44,8 +45,15 @@ func encode[T any](c Codec[T], v T) ([]byte, error) {
 	return b, nil
 }
 
-func decode[T any](c Codec[T], b []byte) (T, error) {
-	v, err := c.Decode(b)
+// decode takes a codec that panics for one that fails: in a batch it must not cost the others an
+// attempt.
+func decode[T any](c Codec[T], b []byte) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %w", ErrDecode, &PanicError{Value: p, Stack: debug.Stack()})
+		}
+	}()
+	v, err = c.Decode(b)
 	if err != nil {
 		return v, fmt.Errorf("%w: %w", ErrDecode, err)
 	}

@@ -23,7 +23,8 @@ type ConsumerConfig struct {
 	Concurrency int
 	// Queues weighs queues that share the consumer: one of weight 3 gets three times the handler
 	// time of one of weight 1 while both have messages; a queue alone gets everything. Queues that
-	// are not named weigh 1.
+	// are not named weigh 1. Where parts of a queue have handlers of their own, each part weighs as
+	// much as is said here.
 	Queues map[string]int
 	// Lease is how long a message stays with a consumer that has vanished, 1 s to storage.MaxLease;
 	// 0 is 30 s. Running handlers keep theirs, however long they take: a lease below 1 s leaves no
@@ -148,6 +149,7 @@ func (c *Consumer) HandlePart(scope storage.Scope, h Handler, wraps ...Middlewar
 
 func (c *Consumer) handle(to *route, wraps []Middleware) {
 	queue, h := to.scope.Queue, to.handler
+	to.scope.Keys, to.scope.Except = slices.Clone(to.scope.Keys), slices.Clone(to.scope.Except)
 	if err := to.scope.Check(); err != nil {
 		misuse("%v", err)
 	}

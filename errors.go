@@ -71,7 +71,8 @@ func (e *UnknownError) Error() string {
 func (e *UnknownError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
 
 // PanicError is a panic of a handler, or of what decides about its outcome: the error that it
-// returned, or the consumer's Backoff. The message is retried like after any other error.
+// returned, or the consumer's Backoff. The message is retried like after any other error. A panic of
+// a Codec that decodes stands behind [ErrDecode].
 type PanicError struct {
 	Value any    // what was passed to panic
 	Stack []byte // of the handler's goroutine
