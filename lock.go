@@ -71,7 +71,11 @@ func (c *Client) TryLock(ctx context.Context, name string, config LockConfig) (*
 // Lock takes a lock as soon as nobody holds it. It waits until ctx ends, or for config.Wait, and
 // then returns ErrLocked: a deadline of ctx would bound [Lock.Context] too.
 func (c *Client) Lock(ctx context.Context, name string, config LockConfig) (*Lock, error) {
-	return c.lock(ctx, name, config, cmp.Or(config.Wait, storage.Forever))
+	wait := cmp.Or(config.Wait, storage.Forever)
+	if wait > storage.MaxDelay {
+		wait = storage.Forever // adding to it would go round
+	}
+	return c.lock(ctx, name, config, wait)
 }
 
 func (c *Client) lock(ctx context.Context, name string, config LockConfig, wait time.Duration) (*Lock, error) {

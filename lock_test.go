@@ -210,3 +210,12 @@ func TestLockRefusesWhatCannotWork(t *testing.T) {
 		}
 	})
 }
+
+// However long somebody is ready to wait, he gets what is free.
+func TestLockWithAVeryLongWait(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *faulty, client *bide.Client) {
+		l, err := client.Lock(t.Context(), "free", bide.LockConfig{Wait: storage.Forever - 1})
+		assert.NoError(t, err)
+		assert.NoError(t, l.Unlock(t.Context()))
+	})
+}
