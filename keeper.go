@@ -128,7 +128,10 @@ func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
 		switch {
 		case h.lapsed:
 		case !h.settling && !k.safe(h, now):
-			h.lapsed, h.ended = true, now
+			h.lapsed = true
+			if h.ended.IsZero() {
+				h.ended = now
+			}
 			lapsed = append(lapsed, h)
 		case now.Sub(h.renewed) >= k.lease/3 && !h.extending:
 			h.extending = true
@@ -170,7 +173,10 @@ func (k *keeper) extend(ctx context.Context, queue string, rs []storage.Receipt)
 			if h := k.held[r]; h != nil && !h.settling { // a settlement may have overtaken the call
 				h.lost = true
 				if !h.lapsed {
-					h.lapsed, h.ended = true, sent
+					h.lapsed = true
+					if h.ended.IsZero() {
+						h.ended = sent
+					}
 					stopped = append(stopped, h)
 				}
 			}

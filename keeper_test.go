@@ -283,3 +283,26 @@ func TestHandlerThatReturnsWhileItIsGivenUp(t *testing.T) {
 		assert.Equal(t, time.Since(begun), 0)
 	})
 }
+
+// The grace of a handler whose context has ended does not begin anew with the loss of its lease.
+func TestGraceBeginsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, engine *faulty, client *bide.Client) {
+		put(t, client, "slow")
+		engine.fails(extend, storage.ErrUnavailable)
+		begun, stuck, free := time.Now(), make(chan time.Duration, 1), make(chan struct{})
+		consumer := bide.NewConsumer(client, bide.ConsumerConfig{
+			Logger: quiet(), Lease: 12 * time.Second, Timeout: 6500 * time.Millisecond, Grace: 8 * time.Second,
+			Hooks: bide.Hooks{OnStuck: func(*bide.Delivery[[]byte]) { stuck <- time.Since(begun) }},
+		})
+		orders.Handle(consumer, func(_ context.Context, d *bide.Delivery[order]) error {
+			if d.Deliveries == 1 {
+				<-free
+			}
+			return nil
+		})
+		stop := start(t, consumer)
+		assert.Equal(t, <-stuck, 15*time.Second) // seen to have ended after 7 s
+		close(free)
+		assert.NoError(t, stop())
+	})
+}
