@@ -23,8 +23,7 @@ type BatchConfig struct {
 	// and Linger how long the first of too few waits at most. They are stored with the queue when the
 	// consumer runs, and hold for everybody who claims from it; of several consumers the last to begin
 	// wins. A Min of 0 leaves both as they are, 1 switches them off. Above 1 it needs a Linger, and
-	// must not be above Max. In an ordered queue they are for batches only: a [Handler] that claims
-	// from it gets the messages of such a run side by side.
+	// must not be above Max.
 	Min    int
 	Linger time.Duration
 	// Mixed makes batches of whatever is due, in claim order, rather than of one key.

@@ -103,7 +103,7 @@ func (k *claim) dueKeyless(priority int) *record {
 // turn takes the head of a group, or a run of it.
 func (k *claim) turn(g *group) {
 	head, _ := g.waiting.Min()
-	if !k.take(head) || !k.Group && k.config.MinBatch <= 1 {
+	if !k.take(head) || !k.Group && (k.config.MinBatch <= 1 || k.config.Ordered) {
 		return
 	}
 	for k.more() {

@@ -208,7 +208,7 @@ func (k *claim) turn(next candidate) error {
 			return nil
 		}
 		leased, err := k.takeMember(g)
-		if err != nil || n == 0 && (!leased || !k.Group && k.config.MinBatch <= 1) {
+		if err != nil || n == 0 && (!leased || !k.Group && (k.config.MinBatch <= 1 || k.config.Ordered)) {
 			return err
 		}
 	}

@@ -78,12 +78,11 @@
 //   - R11 In an ordered queue ([QueueConfig.Ordered]) a key's order is that of [Record.FirstDue], then
 //     arrival: a retry or release keeps its place and holds the key back until it is due again, and
 //     what is not due yet holds nobody back. While a record of a key is leased, the key is not
-//     claimable; one claim with Group, or one turn of R18, may lease a run of it, which ends before
-//     the first record that is not due. A record of a run that waits again (by retry, release or the
-//     end of its lease) takes those behind it along: their leases end, their attempts are given back,
-//     they are counted as released. Finished records hold nobody back; a redriven one comes last.
-//     Priority is refused, by Enqueue and Edit, as ErrInvalid. Records without a key have no order.
-//
+//     claimable; one claim with Group may lease a run of it, which ends before the first record that is
+//     not due. A record of a run that waits again (by retry, release or the end of its lease) takes
+//     those behind it along: their leases end, their attempts are given back, they are counted as
+//     released. Finished records hold nobody back; a redriven one comes last. Priority is refused, by
+//     Enqueue and Edit, as ErrInvalid. Records without a key have no order.
 //   - R12 A bounded queue accepts no more waiting records than [QueueConfig.MaxLen] in all and
 //     [QueueConfig.MaxPerKey] for each key. The bounds are checked when Enqueue stores a record that
 //     is to wait: it is refused with ErrFull, or ([DropOldest]) the oldest waiting records are dropped
@@ -121,7 +120,7 @@
 //     without a key, are held back until MinBatch of them are due, or the first of them has been due
 //     for [QueueConfig.Linger]. For a key that is when its head is due and the MinBatch-th in its
 //     order is too (by FirstDue where ordered), or the head has been for Linger. A turn of a key is a
-//     run then, also for claims without Group.
+//     run then, also for claims without Group, unless the queue is ordered.
 //
 //   - R19 An acknowledged record is kept as done where the configuration retains any; done and dead
 //     records beyond its limits are removed, longest finished first, and counted as trimmed. A

@@ -120,7 +120,7 @@ do -- what is local here is not counted: a script may have 200 locals
   function groups.claim(run_of)
     groups.flush()
     local keyless = has_keyless and keyless_at() <= now
-    local whole_turn = run_of or set_to.min_batch > 1
+    local whole_turn = run_of or set_to.min_batch > 1 and set_to.ordered == 0
     local priority = 9
     while priority >= 0 and taken < limit and not stopped do
       local key, since, turn = first_turn(priority)

@@ -22,6 +22,7 @@ var orderedRules = []rule{
 	{name: "R11RunIsSettledInOrder", test: r11RunIsSettledInOrder},
 	{name: "R11RunOfACrash", timed: true, test: r11RunOfACrash},
 	{name: "R11Refuses", test: r11Refuses},
+	{name: "R11HeldBackIsNoRun", test: r11HeldBackIsNoRun},
 }
 
 func (h *harness) ordered() { h.configure(storage.ConfigEdit{Ordered: new(true)}) }
@@ -191,4 +192,14 @@ func r11Refuses(t *testing.T, h *harness) {
 	c, err := h.engine.Configure(h.ctx(), h.queue, storage.ConfigEdit{Ordered: new(false), KeyLimit: new(2)})
 	assert.NoError(t, err)
 	assert.Equal(t, c, storage.QueueConfig{KeyLimit: 2})
+}
+
+// R11 R18: who does not ask for a run gets none, also where records are held back until there are
+// enough: its handlers would run side by side.
+func r11HeldBackIsNoRun(t *testing.T, h *harness) {
+	h.ordered()
+	h.batches(2, time.Minute)
+	h.enqueue(keyed("k", 3)...)
+	assert.Equal(t, ids(h.claim(10, time.Minute).Records), []string{"k0"})
+	h.claimNone()
 }
