@@ -83,6 +83,7 @@
 //     those behind it along: their leases end, their attempts are given back, they are counted as
 //     released. Finished records hold nobody back; a redriven one comes last. Priority is refused, by
 //     Enqueue and Edit, as ErrInvalid. Records without a key have no order.
+//
 //   - R12 A bounded queue accepts no more waiting records than [QueueConfig.MaxLen] in all and
 //     [QueueConfig.MaxPerKey] for each key. The bounds are checked when Enqueue stores a record that
 //     is to wait: it is refused with ErrFull, or ([DropOldest]) the oldest waiting records are dropped
