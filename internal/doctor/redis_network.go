@@ -89,19 +89,14 @@ func (s *server) connections() (found []Finding) {
 
 // latency pings the server and compares its clock with this machine's.
 func (s *server) latency(ctx context.Context, now func() time.Time) ([]Finding, error) {
-	trips := make([]time.Duration, pings)
-	for i := range trips {
-		began := time.Now()
-		if err := s.client.Do(ctx, s.client.B().Ping().Build()).Error(); err != nil && !refused(err) {
-			return nil, err
-		}
-		trips[i] = time.Since(began)
+	median, p99, err := s.roundTrips(ctx)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(trips)
 	var found []Finding
-	if p99 := trips[pings*99/100]; p99 > s.limits.Ping {
+	if p99 > s.limits.Ping {
 		found = s.find("round trip", Warning, Delay,
-			fmt.Sprintf("a round trip takes %s (median), %s (99 in 100)", trips[pings/2].Round(10*time.Microsecond), p99.Round(10*time.Microsecond)),
+			fmt.Sprintf("a round trip takes %s (median), %s (99 in 100)", median.Round(10*time.Microsecond), p99.Round(10*time.Microsecond)),
 			"every claim and settlement takes at least one", "run the consumers nearer to the server; look for a busy machine or swapping")
 	}
 	before := now()
@@ -121,6 +116,29 @@ func (s *server) latency(ctx context.Context, now func() time.Time) ([]Finding, 
 			"let NTP set both clocks")...)
 	}
 	return found, nil
+}
+
+// roundTrips pings the server again while that is slow, and returns what the best round has shown: this
+// machine may have stood still in another.
+func (s *server) roundTrips(ctx context.Context) (median, p99 time.Duration, err error) {
+	for round := range 5 {
+		trips := make([]time.Duration, pings)
+		for i := range trips {
+			began := time.Now()
+			if err := s.client.Do(ctx, s.client.B().Ping().Build()).Error(); err != nil && !refused(err) {
+				return 0, 0, err
+			}
+			trips[i] = time.Since(began)
+		}
+		slices.Sort(trips)
+		if at := trips[pings*99/100]; round == 0 || at < p99 {
+			median, p99 = trips[pings/2], at
+		}
+		if p99 <= s.limits.Ping {
+			break
+		}
+	}
+	return median, p99, nil
 }
 
 // slow reads the slow log.
