@@ -17,7 +17,7 @@ import (
 // records, then what is counted.
 var phases = []string{
 	"records", "places", "keyed", "members", "keys", "turns", "heads", "sizes", "idle",
-	"leases", "expiries", "windows", "dead", "done", "untold", "names", "numbers",
+	"leases", "expiries", "windows", "dead", "done", "untold", "names", "waiters", "numbers",
 }
 
 // Repair implements [storage.Admin]. Records are the truth; a leased record that is missing among

@@ -120,6 +120,39 @@ func TestRepairRebuildsEachStructure(t *testing.T) {
 	}
 }
 
+// R14 R8: entries of processes that do not come any more, and of none, swallow no notice and are
+// removed; those of processes that wait stay, and are told though nothing says that somebody waits.
+func TestRepairRemovesWaitersThatDoNotCome(t *testing.T) {
+	t.Parallel()
+	server, queue := redistest.Shared(t), storagetest.NewQueueName()
+	s := openQuiet(t, server.URL())
+	enqueue := func(id string) {
+		_, err := s.Enqueue(t.Context(), time.Time{}, queue, []storage.Record{{ID: id, Delay: time.Hour}})
+		assert.NoError(t, err)
+	}
+	enqueue("a")
+	waiters := s.keys(queue)[slices.Index(structures[:], "waiters")]
+	now := time.Now().UnixMilli()
+	for member, at := range map[string]int64{
+		"bide:default:LIVING " + queue:         now + 60_000,
+		"*bide:default:LIVING " + queue + " 1": 1<<52 + now + 60_000,
+		"bide:default:DEAD " + queue:           now - 120_000,
+		"*bide:default:DEAD " + queue + " 7":   1<<52 + now - 120_000,
+		"nonsense":                             now + 60_000,
+	} {
+		server.Do(t, "ZADD", waiters, decimal(at), member)
+	}
+	dry := storagetest.RepairAll(t, s, time.Time{}, queue, storage.MaxBatch, true)
+	assert.True(t, slices.ContainsFunc(dry, func(f storage.Fix) bool { return f.What == "waiter that does not come" && f.Count == 3 }), dry)
+	storagetest.RepairAll(t, s, time.Time{}, queue, storage.MaxBatch, false)
+	assert.Equal(t, storagetest.RepairAll(t, s, time.Time{}, queue, storage.MaxBatch, true), nil)
+	assert.Equal(t, server.Do(t, "ZCARD", waiters), "2")
+
+	server.Do(t, "ZADD", waiters, decimal(now+60_000), "nonsense")
+	_, err := s.Enqueue(t.Context(), time.Time{}, queue, []storage.Record{{ID: "b"}})
+	assert.NoError(t, err)
+}
+
 // R14: what has no record goes, and what is half there becomes whole.
 func TestRepairMendsRecords(t *testing.T) {
 	t.Parallel()

@@ -186,16 +186,23 @@ local rights = {
     return r and member(r) == m and not r.leased and r.expirein > 0 and r.first + r.expirein == at
   end,
   windows = function(m) return call("HEXISTS", RECORDS, m) == 0 end,
+  waiters = function(m, at) -- who has not come for a minute does not come any more
+    if at >= PARTS then at = at - PARTS end
+    server = server or clock()
+    return string.match(m, "^%*?bide:%S+ %S") ~= nil and at > server - 60000
+  end,
   dead = function(m) return call("HEXISTS", RECORDS, "\3" .. m) == 1 end,
   names = function(m)
     return call("HEXISTS", RECORDS, "\3" .. string.sub(m, -6) .. string.sub(m, 1, -8)) == 1
   end,
 }
 local keys = {
+  waiters = WAITERS,
   places = PLACES, leases = LEASES, expiries = EXPIRIES, windows = WINDOWS, dead = DEAD, names = NAMES, keyed = KEYED,
   members = MEMBERS, turns = TURNS, heads = HEADS, sizes = SIZES, idle = IDLE, done = DONE, untold = UNTOLD,
 }
 local words = {
+  waiters = "waiter that does not come",
   keyed = "place without record", members = "record in the wrong key", turns = "turn without key", heads = "head without key",
   sizes = "size without key", idle = "idle key without waiting records", done = "place without done record",
   untold = "untold record without dead one",
@@ -250,6 +257,11 @@ elseif phase == "numbers" then
   local off = total - (q[ENQUEUED] - q[REPLACED] - q[ACKED] - q[EXPIRED] - q[CANCELED] - q[PURGED]
     - numbers.dropped + numbers.retained - numbers.trimmed)
   checked, cursor = 1, "0"
+  local parts = call("ZCOUNT", WAITERS, number(PARTS), "+inf") > 0
+  if (call("ZCARD", WAITERS) > 0 and not uses(USE_WAITERS) or parts and not uses(USE_PARTS))
+    and broken("structure not in use") then
+    use(USE_WAITERS + USE_PARTS)
+  end
   check_bytes()
   if off ~= 0 and broken("wrong count") then
     local field = off > 0 and ENQUEUED or PURGED -- no counter falls

@@ -15,6 +15,7 @@ local PARTS = 4503599627370496 -- 2^52
 
 local function tell(m, word)
   local channel, queue = string.match(m, "^(%S+) (.+)$")
+  if not channel then return false end -- which no process has written
   return call("PUBLISH", channel, word .. " " .. queue) > 0
 end
 
