@@ -54,7 +54,7 @@ type Message struct {
 // All systems, in the order of reports.
 func All() []Spec {
 	var all []Spec
-	for _, some := range [][]Spec{bideSpecs(), ceilingSpecs(), asynqSpecs(), beanstalkdSpecs(), natsSpecs()} {
+	for _, some := range [][]Spec{bideSpecs(), ceilingSpecs(), barePebbleSpecs(), asynqSpecs(), beanstalkdSpecs(), natsSpecs()} {
 		all = append(all, some...)
 	}
 	return all
