@@ -26,33 +26,44 @@ func title(f *result.File, name string) string {
 	return ""
 }
 
-// ratios says how bide on Redis stands to the ceiling and to asynq, system by system and by figure.
-func ratios(f *result.File) string {
+// comparison of one system of ours with its ceiling and some peers.
+type comparison struct {
+	ours    string
+	ceiling string
+	peers   []string
+}
+
+var comparisons = []comparison{
+	{"bide-redis", "ceiling-redis", []string{"asynq-tuned", "asynq-default", "nats-memory"}},
+	{"bide-embedded", "ceiling-embedded", []string{"beanstalkd-synced", "river-tuned"}},
+	{"bide-relaxed", "ceiling-relaxed", []string{"beanstalkd-memory", "nats-file"}},
+}
+
+// ratios says how a system of ours stands to its ceiling and to peers, figure by figure. It is empty
+// without any of them.
+func ratios(f *result.File, c comparison) string {
 	var b strings.Builder
-	const ours = "bide-redis"
-	fmt.Fprintf(&b, "| | %s |", title(f, ours))
-	others := []string{"ceiling-redis", "asynq-tuned", "asynq-default"}
+	fmt.Fprintf(&b, "| | %s |", title(f, c.ours))
 	var shown []string
-	for _, o := range others {
-		if title(f, o) != "" {
-			shown = append(shown, o)
-			if o == "ceiling-redis" {
-				fmt.Fprintf(&b, " share of the %s |", title(f, o))
-			} else {
-				fmt.Fprintf(&b, " times %s |", title(f, o))
-			}
+	for _, o := range append([]string{c.ceiling}, c.peers...) {
+		t := title(f, o)
+		switch {
+		case t == "":
+			continue
+		case o == c.ceiling:
+			fmt.Fprintf(&b, " share of the %s |", t)
+		default:
+			fmt.Fprintf(&b, " times %s |", t)
 		}
+		shown = append(shown, o)
 	}
-	if len(shown) == 0 || title(f, ours) == "" {
+	if len(shown) == 0 || title(f, c.ours) == "" {
 		return ""
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(shown)+1) + "\n")
 	for _, g := range figures {
-		if g.metric != result.Rate {
-			continue
-		}
-		mine, ok := median(f, ours, g)
-		if !ok {
+		mine, ok := median(f, c.ours, g)
+		if !ok || g.metric != result.Rate {
 			continue
 		}
 		fmt.Fprintf(&b, "| %s %s | %s/s |", g.workload, g.title, number(mine))
@@ -61,7 +72,7 @@ func ratios(f *result.File) string {
 			switch {
 			case !ok || theirs == 0:
 				b.WriteString(" |")
-			case o == "ceiling-redis":
+			case o == c.ceiling:
 				fmt.Fprintf(&b, " %s %% |", number(100*mine/theirs))
 			default:
 				fmt.Fprintf(&b, " %s |", number(mine/theirs))
@@ -69,7 +80,22 @@ func ratios(f *result.File) string {
 		}
 		b.WriteString("\n")
 	}
-	return b.String()
+	return b.String() + "\n"
+}
+
+// short is what stands at the head of the page.
+func short(f *result.File) string {
+	var text string
+	for _, c := range comparisons {
+		text += ratios(f, c)
+	}
+	if text == "" {
+		return ""
+	}
+	if line := synced(f); line != "" {
+		text += line + "\n"
+	}
+	return "## In short\n\n" + text
 }
 
 // synced says how the engine that syncs stands to a disk that serves every producer with one sync.
