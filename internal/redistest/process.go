@@ -17,7 +17,7 @@ type process struct {
 	done    chan struct{}
 }
 
-func startProcess(dir, program string, args ...string) (*process, error) {
+func startProcess(dir string, env []string, program string, args ...string) (*process, error) {
 	log := filepath.Join(dir, "output")
 	out, err := os.Create(log)
 	if err != nil {
@@ -26,6 +26,7 @@ func startProcess(dir, program string, args ...string) (*process, error) {
 	defer func() { _ = out.Close() }() // the child has its own
 	p := &process{command: exec.Command(program, args...), log: log, done: make(chan struct{})}
 	p.command.Dir = dir
+	p.command.Env = append(os.Environ(), env...)
 	p.command.Stdout, p.command.Stderr = out, out
 	p.command.SysProcAttr = dieWithParent()
 	if err := p.command.Start(); err != nil {

@@ -6,15 +6,18 @@ package redistest
 
 import (
 	"bufio"
-	"fmt"
+	"cmp"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bidemq/bide/internal/proxy"
 )
 
 // patience bounds a failure to start.
@@ -43,7 +46,12 @@ type Server struct {
 	network string // unix or tcp
 	address string // of the socket
 	args    []string
+	env     []string // beside that of the test
+	clock   string   // file that says how far the clock is off, "" if it cannot be turned
+	proxied bool
 	process *process
+
+	Proxy *proxy.Proxy // that clients reach it through, nil if they come straight
 }
 
 // Start runs a server of the test's own, without persistence unless an option asks for it. The test
@@ -55,8 +63,14 @@ func Start(t testing.TB, options ...Option) *Server {
 	for _, o := range options {
 		o(s)
 	}
+	if s.clock != "" {
+		s.fake(t)
+	}
 	s.start(t)
 	t.Cleanup(s.Kill)
+	if s.proxied {
+		s.through(t, filepath.Join(s.dir, "proxy.sock"))
+	}
 	return s
 }
 
@@ -107,20 +121,22 @@ func Shared(t testing.TB) *Server {
 // require skips or fails a test that cannot have a server.
 func require(t testing.TB) {
 	t.Helper()
-	required := os.Getenv("CI") == "true" || os.Getenv("BIDE_REQUIRE_REDIS") == "1"
-	if testing.Short() && !required {
+	if testing.Short() && !required() {
 		t.Skip("short tests need no server")
 	}
-	for _, program := range []string{"redis-server", "redis-cli"} {
+	for _, program := range []string{serverProgram(), "redis-cli"} {
 		if _, err := exec.LookPath(program); err == nil {
 			continue
 		}
-		if required {
+		if required() {
 			t.Fatalf("%s is not on the path: install it, on Debian with apt-get install redis", program)
 		}
 		t.Skipf("%s is not on the path", program)
 	}
 }
+
+// required says that tests fail for want of a server, and are not skipped.
+func required() bool { return os.Getenv("CI") == "true" || os.Getenv("BIDE_REQUIRE_REDIS") == "1" }
 
 // shortDir makes a directory whose name is short enough for a socket.
 func shortDir() (string, error) { return os.MkdirTemp("", "redistest") }
@@ -138,7 +154,7 @@ func tempDir(t testing.TB) string {
 
 func (s *Server) start(t testing.TB) {
 	t.Helper()
-	p, err := startProcess(s.dir, "redis-server", s.args...)
+	p, err := startProcess(s.dir, s.env, serverProgram(), s.args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,16 +180,70 @@ func (s *Server) answers() bool {
 	return err == nil && strings.HasPrefix(line, "+PONG")
 }
 
-// URL is the server as redisstore.Open takes it.
-func (s *Server) URL() string {
-	if s.network == "unix" {
-		return "redis+unix://" + s.address
+// serverProgram is the server that is tested. Another one than that of the path is named by
+// BIDE_REDIS_SERVER, to run the tests on other versions and relatives of Redis.
+func serverProgram() string { return cmp.Or(os.Getenv("BIDE_REDIS_SERVER"), "redis-server") }
+
+// Proxied puts a proxy before the server: URL leads through it, and so does what the servers of a
+// set say to each other. Do does not.
+func Proxied() Option { return func(s *Server) { s.proxied = true } }
+
+// through starts the proxy of a server.
+func (s *Server) through(t testing.TB, address string) {
+	t.Helper()
+	p, err := proxy.Start(s.network, address, s.network, s.address)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return "redis://" + s.address
+	t.Cleanup(p.Close)
+	s.Proxy = p
+}
+
+// URL is the server as redisstore.Open takes it.
+func (s *Server) URL() string { return s.url(s.reached()) }
+
+// StraightURL is the server without its proxy.
+func (s *Server) StraightURL() string { return s.url(s.address) }
+
+func (s *Server) url(address string) string {
+	if s.network == "unix" {
+		return "redis+unix://" + address
+	}
+	return "redis://" + address
+}
+
+// reached is the address that clients and other servers know.
+func (s *Server) reached() string {
+	if s.Proxy != nil {
+		return s.Proxy.Address()
+	}
+	return s.address
 }
 
 // Address is the path of the socket, or host and port.
 func (s *Server) Address() string { return s.address }
+
+// Dir is where the server keeps its files.
+func (s *Server) Dir() string { return s.dir }
+
+// PID is that of the process.
+func (s *Server) PID() int { return s.process.command.Process.Pid }
+
+// Up says whether the process runs, and answers.
+func (s *Server) Up() bool { return !s.process.ended() && s.answers() }
+
+// Stop makes the server stand still, with its connections open, until Continue.
+func (s *Server) Stop(t testing.TB) { s.signal(t, syscall.SIGSTOP) }
+
+// Continue ends Stop.
+func (s *Server) Continue(t testing.TB) { s.signal(t, syscall.SIGCONT) }
+
+func (s *Server) signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := s.process.command.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Kill ends the server at once, as a crash would. A second Kill does nothing.
 func (s *Server) Kill() { s.process.kill() }
@@ -185,33 +255,6 @@ func (s *Server) Restart(t testing.TB, options ...Option) {
 		o(s)
 	}
 	s.start(t)
-}
-
-// Do runs a command and returns what redis-cli prints.
-func (s *Server) Do(t testing.TB, command ...string) string {
-	t.Helper()
-	out, err := s.try(command...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// try runs a command.
-func (s *Server) try(command ...string) (string, error) {
-	args := []string{"-s", s.address}
-	if s.network == "tcp" {
-		host, port, err := net.SplitHostPort(s.address)
-		if err != nil {
-			return "", err
-		}
-		args = []string{"-c", "-h", host, "-p", port} // follows where a cluster sends it
-	}
-	out, err := exec.Command("redis-cli", append(append(args, "-e"), command...)...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("redis-cli %s: %w: %s", strings.Join(command, " "), err, out)
-	}
-	return strings.TrimRight(string(out), "\n"), nil
 }
 
 // Until waits for a condition, and fails if it does not come true.

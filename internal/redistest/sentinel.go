@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -13,35 +14,48 @@ import (
 // primaryName is what Sentinel calls the primary.
 const primaryName = "bide"
 
-// Sentinels are a primary, its replica, and three Sentinels that watch them.
+// Sentinels are a primary, its replicas, and three Sentinels that watch them.
 type Sentinels struct {
-	Primary   *Server
-	Replica   *Server
+	Primary   *Server   // at the beginning
+	Replica   *Server   // the first one, at the beginning
+	Nodes     []*Server // all of them
 	sentinels []*Server
 }
 
-// StartSentinels runs a set of the test's own on free ports. It fails over within seconds.
-func StartSentinels(t testing.TB) *Sentinels {
+// StartSentinels runs a set of the test's own on free ports, with one replica. It fails over within
+// seconds.
+func StartSentinels(t testing.TB, options ...Option) *Sentinels {
+	t.Helper()
+	return StartReplicas(t, 1, options...)
+}
+
+// StartReplicas is StartSentinels with more replicas. Options are for the servers that hold data.
+func StartReplicas(t testing.TB, replicas int, options ...Option) *Sentinels {
 	t.Helper()
 	require(t)
-	none := func(string) []string { return nil }
-	s := &Sentinels{Primary: startOnPort(t, none)}
-	host, port, err := net.SplitHostPort(s.Primary.address)
-	if err != nil {
-		t.Fatal(err)
+	s := &Sentinels{}
+	for i := range 1 + replicas {
+		s.Nodes = append(s.Nodes, startOnPort(t, options, func(_, known string) []string {
+			args := []string{"--replica-announce-ip", "127.0.0.1", "--replica-announce-port", known}
+			if i > 0 {
+				host, port := s.Nodes[0].hostPort(t)
+				args = append(args, "--replicaof", host+" "+port)
+			}
+			return args
+		}))
 	}
-	s.Replica = startOnPort(t, func(string) []string { return []string{"--replicaof", host + " " + port} })
-	Until(t, "the replica follows", func() bool {
-		info, err := s.Replica.try("INFO", "replication")
-		return err == nil && strings.Contains(info, "master_link_status:up")
-	})
+	s.Primary, s.Replica = s.Nodes[0], s.Nodes[1]
+	for _, n := range s.Nodes[1:] {
+		Until(t, "the replica follows", n.linked)
+	}
+	host, port := s.Primary.hostPort(t)
 	for range 3 {
 		s.sentinels = append(s.sentinels, startSentinel(t, host, port))
 	}
 	Until(t, "the sentinels know each other", func() bool {
 		for _, n := range s.sentinels {
-			info, err := n.try("SENTINEL", "MASTER", primaryName)
-			if err != nil || field(info, "num-other-sentinels") != "2" || field(info, "num-slaves") != "1" {
+			info, err := n.Try("SENTINEL", "MASTER", primaryName)
+			if err != nil || field(info, "num-other-sentinels") != "2" || field(info, "num-slaves") != strconv.Itoa(replicas) {
 				return false
 			}
 		}
@@ -65,7 +79,7 @@ func startSentinel(t testing.TB, host, port string) *Server {
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := startProcess(dir, "redis-server", conf, "--sentinel")
+		p, err := startProcess(dir, nil, serverProgram(), conf, "--sentinel")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,6 +87,9 @@ func startSentinel(t testing.TB, host, port string) *Server {
 		Until(t, "the sentinel answers", func() bool { return p.ended() || s.answers() })
 		if !p.ended() {
 			t.Cleanup(s.Kill)
+			// Sentinel looks around every ten seconds otherwise. Servers before version 7 do not
+			// know the command, and fail over later.
+			_, _ = s.Try("SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "ASK-PERIOD", "200", "PING-PERIOD", "200")
 			return s
 		}
 	}

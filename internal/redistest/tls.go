@@ -54,7 +54,7 @@ func StartTLS(t testing.TB) (url string, client *tls.Config) {
 		}
 	}
 	tlsPort := ""
-	startOnPort(t, func(string) []string {
+	startOnPort(t, nil, func(string, string) []string {
 		tlsPort = freePort(t)
 		return []string{
 			"--tls-port", tlsPort, "--tls-cert-file", certificate, "--tls-key-file", private,
