@@ -11,7 +11,7 @@ import (
 // oldest returns the place of the first waiting record of a priority, with a key or without.
 func (c *call) oldest(priority int) (p place, found bool, err error) {
 	alone, keyed := &c.waiting[priority], &c.keyed[priority]
-	if err := c.head(alone, waitingPrefix(c.name, priority)); err != nil {
+	if err := c.headAlone(priority); err != nil {
 		return place{}, false, err
 	}
 	if err := c.head(keyed, keyedPrefix(c.name, priority)); err != nil {

@@ -21,7 +21,7 @@ func (s *Store) Claim(ctx context.Context, now time.Time, cl storage.Claim) (sto
 	var claimed storage.Claimed
 	cl.Keys, cl.Except = slices.Clone(cl.Keys), slices.Clone(cl.Except)
 	err := s.on(ctx, "claim", cl.Queue, now, func(c *call) error {
-		k := claim{call: c, Claim: cl, scope: cl.Scope(), out: storage.Claimed{Now: instant(c.now)}}
+		k := claim{call: c, Claim: cl, scope: cl.Scope(), out: storage.Claimed{Now: instant(c.now)}, records: reading{call: c, written: true}}
 		c.parts = c.parts || !k.scope.All()
 		swept := c.sooner && !k.scope.All()
 		err := errors.Join(k.run(), k.close())
@@ -45,11 +45,10 @@ type claim struct {
 	scope   storage.Scope
 	keyless bool // records without a key are asked for and not held back
 	out     storage.Claimed
-	size    int64            // of the payloads claimed
-	full    bool             // by MaxBytes
-	started bool             // a successor began
-	records *pebble.Iterator // over R, nil until there is something to read
-	places  [priorities]*pebble.Iterator
+	size    int64 // of the payloads claimed
+	full    bool  // by MaxBytes
+	started bool  // a successor began
+	records reading
 	turns   [priorities]*pebble.Iterator
 }
 
@@ -102,85 +101,60 @@ func (k *claim) takeAll() error {
 	return k.takeTurns()
 }
 
-// open makes records readable.
-func (k *claim) open() (err error) {
-	if k.records == nil {
-		from := prefix(kindRecord, k.name)
-		k.records, err = k.t.iter(from, after(from))
-	}
-	return err
-}
-
 // close forgets what was read ahead.
 func (k *claim) close() error {
-	var errs []error
-	for _, it := range append(append([]*pebble.Iterator{k.records}, k.places[:]...), k.turns[:]...) {
+	errs := []error{k.records.close()}
+	for i, it := range k.turns {
 		if it != nil {
 			errs = append(errs, it.Close())
 		}
+		k.turns[i] = nil
 	}
-	k.records, k.places, k.turns = nil, [priorities]*pebble.Iterator{}, [priorities]*pebble.Iterator{}
 	return diskError(errors.Join(errs...))
 }
 
-// scan leases what is due of one priority of records without a key, from its bound on. It says
-// whether a record that it does not see may have become due meanwhile.
+// scan leases what is due of one priority of records without a key. It says whether a record that it
+// does not see may have become due meanwhile.
 func (k *claim) scan(priority int) (again bool, err error) {
-	b := &k.waiting[priority]
-	if b.exact && (b.empty || b.low.at > k.now) {
+	if b := &k.waiting[priority]; b.exact && (b.empty || b.low.at > k.now) {
 		return false, nil
 	}
-	places, err := k.t.iter(waitingKey(k.name, priority, b.low), after(waitingPrefix(k.name, priority)))
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, places.Close()) }()
-	if err := k.open(); err != nil {
-		return false, err
-	}
-	for ok := places.First(); ok; ok = places.Next() {
-		p, err := parsePlace(places.Key())
-		if err != nil {
+	for k.more() {
+		r, err := k.upcoming(priority)
+		if r == nil || err != nil || r.due > k.now {
 			return false, err
 		}
-		if p.at > k.now || !k.more() {
-			b.first(p, true)
-			return false, nil
-		}
-		began, err := k.takeAlone(priority, p, isStateful(places.Value()))
-		if k.full || began || err != nil {
+		if began, err := k.takeAlone(r); k.full || began || err != nil {
 			return began, err
 		}
 	}
-	if err := places.Error(); err != nil {
-		return false, diskError(err)
-	}
-	b.first(place{}, false)
 	return false, nil
 }
 
 func isStateful(value []byte) bool { return len(value) == 1 && value[0] == 1 }
 
-// takeAlone leases the record of a place of records without a key. It says whether a successor began.
-func (k *claim) takeAlone(priority int, p place, stateful bool) (began bool, err error) {
-	r, encoded, err := k.read(p.seq, stateful)
-	if err != nil {
-		return false, k.damaged(p.seq, err)
-	}
-	if r == nil || r.state != storage.Ready || r.key != "" || r.priority != priority || r.place() != p { // a place without a record
-		k.mark()
-		k.skip(priority, p)
-		return false, nil
+// takeAlone leases an upcoming record without a key. It says whether a successor began.
+func (k *claim) takeAlone(r *record) (began bool, err error) {
+	encoded := r.payload
+	if encoded == nil {
+		var stored *record
+		if stored, encoded, err = k.load(r.id, r.seq, true); err != nil {
+			return false, err
+		}
+		if stored == nil { // a place without a record
+			k.mark()
+			k.leaveAhead(r.priority, r.place())
+			k.skip(r.priority, r.place())
+			return false, nil
+		}
 	}
 	_, began, err = k.take(r, encoded)
-	if k.full {
-		k.waiting[priority].first(p, true)
-	}
 	return began, err
 }
 
 // take leases a due record, or drops it if it is past its expiry, which the sweep may have left over.
-// It says whether the record was leased, and whether a successor began in its place.
+// It says whether the record was leased, and whether a successor began in its place. The payload
+// becomes the caller's of the claim.
 func (k *claim) take(r *record, encoded []byte) (leased, began bool, err error) {
 	if r.expired(k.now) { // R13
 		began = r.successor
@@ -207,30 +181,6 @@ func (k *claim) take(r *record, encoded []byte) (leased, began bool, err error) 
 	k.lease(r)
 	k.out.Records = append(k.out.Records, r.view(k.now, content))
 	return true, false, nil
-}
-
-// read reads a waiting record, nil if there is none. The payload is valid until the next read.
-func (k *claim) read(seq int64, stateful bool) (*record, []byte, error) {
-	if err := k.open(); err != nil {
-		return nil, nil, err
-	}
-	if !k.records.SeekGE(seqKey(kindRecord, k.name, seq)) {
-		return nil, nil, diskError(k.records.Error())
-	}
-	if n, err := number(k.records.Key()); err != nil || n != seq {
-		return nil, nil, err
-	}
-	r, encoded, err := decodeRecord(k.records.Value())
-	if err != nil {
-		return nil, nil, err
-	}
-	if held := k.leases.byID[r.id]; held != nil && held.seq == seq {
-		return nil, nil, nil
-	}
-	if stateful {
-		err = k.loadState(r)
-	}
-	return r, encoded, err
 }
 
 // lease hands a waiting record out. R5

@@ -28,7 +28,10 @@ func (k *claim) soonest() (int64, error) {
 	least := int64(math.MaxInt64)
 	if k.scope.Has("") {
 		for p := range k.waiting {
-			if err := k.head(&k.waiting[p], waitingPrefix(k.name, p)); err != nil {
+			if _, err := k.upcoming(p); err == nil {
+				continue
+			}
+			if err := k.headAlone(p); err != nil { // the next claim meets what cannot be read
 				return 0, err
 			}
 		}

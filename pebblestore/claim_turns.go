@@ -2,16 +2,14 @@
 
 package pebblestore
 
-import (
-	"github.com/bidemq/bide/storage"
-)
+import "github.com/bidemq/bide/storage"
 
 // candidate is what may be claimed next: a record without a key, or the group whose turn it is.
 type candidate struct {
 	priority int
 	place    // of the record or of the turn
 	key      string
-	stateful bool // of the record
+	record   *record // without a key
 }
 
 // takeTurns takes turn after turn until there is enough. R3
@@ -25,7 +23,7 @@ func (k *claim) takeTurns() error {
 		case next.key == "" && k.Group:
 			err = k.runAlone(next)
 		case next.key == "":
-			_, err = k.takeAlone(next.priority, next.place, next.stateful)
+			_, err = k.takeAlone(next.record)
 		default:
 			err = k.turn(next)
 		}
@@ -39,7 +37,7 @@ func (k *claim) takeTurns() error {
 // runAlone takes records without a key only.
 func (k *claim) runAlone(next candidate) error {
 	for found := true; found && k.more(); {
-		if _, err := k.takeAlone(next.priority, next.place, next.stateful); err != nil {
+		if _, err := k.takeAlone(next.record); err != nil {
 			return err
 		}
 		found = false
@@ -81,32 +79,11 @@ func (k *claim) alone(priority int) (candidate, bool, error) {
 	if !k.keyless || b.exact && (b.empty || b.low.at > k.now) {
 		return candidate{}, false, nil
 	}
-	it := k.places[priority]
-	if it == nil {
-		var err error
-		it, err = k.t.iter(waitingKey(k.name, priority, b.low), after(waitingPrefix(k.name, priority)))
-		if err != nil {
-			return candidate{}, false, err
-		}
-		k.places[priority] = it
-		it.First()
+	r, err := k.upcoming(priority)
+	if r == nil || err != nil {
+		return candidate{}, false, err
 	}
-	for ; it.Valid(); it.Next() {
-		p, err := parsePlace(it.Key())
-		if err != nil {
-			return candidate{}, false, err
-		}
-		if p.less(b.low) {
-			continue // taken
-		}
-		b.first(p, true)
-		return candidate{priority: priority, place: p, stateful: isStateful(it.Value())}, p.at <= k.now, nil
-	}
-	if err := it.Error(); err != nil {
-		return candidate{}, false, diskError(err)
-	}
-	b.first(place{}, false)
-	return candidate{}, false, nil
+	return candidate{priority: priority, place: r.place(), record: r}, r.due <= k.now, nil
 }
 
 // turnAt returns the turn of the scope that is first among those of a priority.
@@ -217,11 +194,11 @@ func (k *claim) turn(next candidate) error {
 
 // takeMember takes the head of a group, and says whether it was leased.
 func (k *claim) takeMember(g *keyGroup) (leased bool, err error) {
-	r, encoded, err := k.read(g.head.seq, g.head.stateful)
+	r, encoded, err := k.records.waiting(g.head.seq, g.head.stateful)
 	if err != nil {
 		return false, k.damaged(g.head.seq, err)
 	}
-	if r == nil || r.state != storage.Ready || r.key != g.key || k.ordered(r) != g.head.place { // a place without a record
+	if r == nil || r.key != g.key || k.ordered(r) != g.head.place { // a place without a record
 		k.dropMember(g)
 		return false, nil
 	}

@@ -178,7 +178,7 @@ func TestQueueValue(t *testing.T) {
 		got := newQueue("q")
 		assert.NoError(t, got.decode(q.encode()))
 		q.expiring, q.ending, q.done, q.dead = bound{}, bound{}, bound{}, bound{}
-		if diff := cmp.Diff(q, got, cmp.AllowUnexported(queue{}, bound{}, place{}, tide{}, leases{}, replaces{})); diff != "" {
+		if diff := cmp.Diff(q, got, cmp.AllowUnexported(queue{}, bound{}, place{}, tide{}, leases{}, replaces{}, ahead{})); diff != "" {
 			t.Fatal(diff)
 		}
 	}

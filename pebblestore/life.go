@@ -39,6 +39,9 @@ func (c *call) start(d *draft) {
 	c.total.Enqueued++
 	c.store(kindRecord, d.seq, d.record, d.payload)
 	c.t.set(idKey(kindID, c.name, d.id), appendNumber(nil, d.seq))
+	if d.key == "" {
+		d.record.payload = d.payload
+	}
 	c.join(d.record)
 }
 

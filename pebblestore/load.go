@@ -21,6 +21,7 @@ func (t *txn) queue(name string) (*queue, error) {
 		return q, nil
 	}
 	q := newQueue(name)
+	q.salt = t.touched.salt(name)
 	value, closer, err := t.store.db.Get(prefix(kindQueue, name))
 	switch {
 	case err == nil:
@@ -38,6 +39,11 @@ func (t *txn) queue(name string) (*queue, error) {
 	if q.exists && !known {
 		if err := t.countWindows(q); err != nil {
 			return nil, err
+		}
+	}
+	for p := range q.ahead {
+		if !q.exists {
+			q.ahead[p].end = endless
 		}
 	}
 	if err := t.loadLeases(q); err != nil {
@@ -129,6 +135,7 @@ func (t *txn) upgrade(q *queue) error {
 		}
 		c.t.del(waitingKey(q.name, r.priority, r.place()))
 		c.waiting[r.priority].remove(r.place())
+		c.strayed = true
 		c.enter(c.group(r), r)
 	}
 	for key, held := range q.leases.byKey {

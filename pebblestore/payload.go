@@ -3,7 +3,6 @@
 package pebblestore
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 )
@@ -26,8 +25,7 @@ func appendPayload(dst []byte, p payload) []byte {
 	return appendString(dst, p.body)
 }
 
-// decodePayload returns a payload that shares nothing with the bytes, and its size as claims count
-// it.
+// decodePayload returns a payload, whose body is part of the bytes, and its size as claims count it.
 func decodePayload(encoded []byte) (p payload, size int, err error) {
 	d := &reader{rest: encoded}
 	n := d.int()
@@ -42,7 +40,7 @@ func decodePayload(encoded []byte) (p payload, size int, err error) {
 		p.headers[name] = value
 		size += len(name) + len(value)
 	}
-	p.body = bytes.Clone(d.bytes())
+	p.body = d.bytes()
 	if err := d.end(); err != nil {
 		return payload{}, 0, err
 	}

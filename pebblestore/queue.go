@@ -17,7 +17,8 @@ const priorities = storage.MaxPriority + 1
 // Its size does not grow with the number of waiting or dead records.
 type queue struct {
 	name   string
-	exists bool // Q is on disk or will be with the group
+	salt   uint64 // of its ids among the marks
+	exists bool   // Q is on disk or will be with the group
 
 	config storage.QueueConfig
 	total  storage.Counters
@@ -30,16 +31,19 @@ type queue struct {
 	keys     int64                   // that have a waiting or leased record
 	retained int64                   // bytes of the payloads of done records
 
-	waiting  [priorities]bound // those without a key; places below are void, see void
-	keyed    [priorities]bound // those with a key
-	turns    [priorities]bound // of keys, as they are on disk
-	expiring bound
-	done     bound
-	dead     bound
-	ending   bound // dedup windows; the place has no sequence
-	leases   leases
-	void     [priorities]int // places below the bound that are still on disk, about
-	due      tide
+	waiting   [priorities]bound // those without a key; places below are void, see void
+	keyed     [priorities]bound // those with a key
+	turns     [priorities]bound // of keys, as they are on disk
+	expiring  bound
+	done      bound
+	dead      bound
+	ending    bound // dedup windows; the place has no sequence
+	leases    leases
+	ahead     [priorities]ahead
+	aheadSize int64           // bytes in memory of what is ahead
+	strayed   bool            // a place was written in this transaction that ahead does not know
+	void      [priorities]int // places below the bound that are still on disk, about
+	due       tide
 
 	groups        map[string]*keyGroup     // some of the keys, and some that are none
 	changedGroups map[string]*keyGroup     // those that the disk does not know as they are

@@ -38,9 +38,10 @@ type record struct {
 	until int64
 	by    string
 
-	stateful bool // S exists
-	heap     int  // index among the leases
-	inKey    int  // index among the leases of the key
+	payload  []byte // encoded; nil if it is on disk only
+	stateful bool   // S exists
+	heap     int    // index among the leases
+	inKey    int    // index among the leases of the key
 }
 
 func (r *record) expires() int64 { return r.firstDue + r.expireIn }

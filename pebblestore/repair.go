@@ -161,6 +161,8 @@ func (r *repair) reset() {
 		r.waiting[p].exact = false
 		r.keyed[p], r.turns[p] = bound{}, bound{}
 	}
+	r.forgetAhead()
+	r.strayed = true
 	r.expiring, r.ending, r.done, r.dead = bound{}, bound{}, bound{}, bound{}
 	r.due, r.idle = tide{}, 0
 }

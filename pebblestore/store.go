@@ -50,6 +50,7 @@ type Store struct {
 	lost    error // of Close
 
 	queues map[string]*queue // those that exist and were used; belongs to the writer
+	ahead  int64             // bytes in memory of what is ahead in all queues; belongs to the writer
 	locks  *locks            // nil until the first use; belongs to the writer
 }
 

@@ -64,12 +64,13 @@ func (c *call) waitAlone(r *record) {
 	if p.less(c.waiting[r.priority].low) {
 		c.clear(r.priority)
 	}
-	flag := byte(0)
+	var flag []byte
 	if r.stateful {
-		flag = 1
+		flag = []byte{1}
 	}
-	c.t.set(waitingKey(c.name, r.priority, p), []byte{flag})
+	c.t.set(waitingKey(c.name, r.priority, p), flag)
 	c.waiting[r.priority].add(p)
+	c.look(r)
 }
 
 // enter gives a record with a key its places.
@@ -103,6 +104,7 @@ func (c *call) unplace(r *record) {
 	if r.key == "" {
 		c.t.del(waitingKey(c.name, r.priority, r.place()))
 		c.waiting[r.priority].remove(r.place())
+		c.leaveAhead(r.priority, r.place())
 	} else {
 		c.t.del(keyedKey(c.name, r.priority, r.place()))
 		c.keyed[r.priority].remove(r.place())
@@ -118,6 +120,7 @@ func (c *call) pass(r *record) {
 		return
 	}
 	c.t.touch(c.queue, r.id)
+	c.leaveAhead(r.priority, r.place())
 	c.skip(r.priority, r.place())
 	c.departed(r)
 }

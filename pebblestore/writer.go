@@ -30,6 +30,7 @@ func (s *Store) write() {
 		}
 	}()
 	var ops []*operation
+	t := newTxn(s)
 	for !s.isClosed() {
 		select {
 		case <-s.inbox.filled:
@@ -38,13 +39,13 @@ func (s *Store) write() {
 		}
 		ops = s.inbox.take(ops[:0])
 		for rest := ops; len(rest) > 0; {
-			g, n := s.build(rest)
+			g, n := s.build(t, rest)
 			rest = rest[n:]
 			s.groups <- g
 		}
 		clear(ops)
 	}
-	t := newTxn(s)
+	t.begin()
 	for _, q := range s.queues {
 		t.change(q, false)
 	}
@@ -55,10 +56,10 @@ func (s *Store) write() {
 }
 
 // build runs operations until they are enough for one group, and applies what they did.
-func (s *Store) build(ops []*operation) (group, int) {
-	t := newTxn(s)
+func (s *Store) build(t *txn, ops []*operation) (group, int) {
+	t.begin()
 	n := 0
-	for n < len(ops) && t.batch.Len() < groupBytes {
+	for n < len(ops) && t.size() < groupBytes {
 		op := ops[n]
 		n++
 		if op.err = op.ctx.Err(); op.err == nil {
@@ -74,23 +75,24 @@ func (s *Store) build(ops []*operation) (group, int) {
 // or nil.
 func (s *Store) commit(t *txn) *pebble.Batch {
 	t.finish()
-	if t.batch.Empty() {
-		_ = t.batch.Close()
+	b, err := t.take()
+	switch {
+	case err != nil:
+		s.guard.fail(err)
+		return nil
+	case b == nil:
 		return nil
 	}
-	if s.relaxed || !t.durable {
-		if err := s.apply(t.batch, false); err != nil {
-			s.guard.fail(err)
-			return nil
-		}
-		_ = t.batch.Close()
-		return nil
-	}
-	if err := s.apply(t.batch, true); err != nil {
+	sync := t.durable && !s.relaxed
+	if err := s.apply(b, sync); err != nil {
 		s.guard.fail(err)
 		return nil
 	}
-	return t.batch
+	if !sync {
+		_ = b.Close()
+		return nil
+	}
+	return b
 }
 
 // apply hands a batch to Pebble without waiting for the disk. Pebble panics where its log is broken.
