@@ -86,9 +86,10 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 	t := &st.Total
 	numbers := []*int64{
 		&st.Delayed, &st.Ready, &st.Leased, &st.Dead, &st.Done, &st.Keys, new(int64),
-		&t.Enqueued, &t.Duplicates, &t.Replaced, &t.Reruns, &t.Claimed, &t.Acked, &t.Retried, &t.Released,
+		&t.Enqueued, &t.Claimed, &t.Acked, &t.Wakeups, &t.EmptyClaims,
+		&t.Duplicates, &t.Replaced, &t.Reruns, &t.Retried, &t.Released,
 		&t.Lapsed, &t.Died, &t.Redriven, &t.Expired, &t.Canceled, &t.Purged,
-		&t.Wakeups, &t.EmptyClaims, &t.ClockSteps, &t.Dropped, &t.Retained, &t.Trimmed,
+		&t.ClockSteps, &t.Dropped, &t.Retained, &t.Trimmed,
 	}
 	read, err := ints(reply[5:])
 	var at int64

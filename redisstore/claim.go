@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/bidemq/bide/storage"
 )
 
@@ -29,12 +31,12 @@ func (s *Store) Claim(ctx context.Context, now time.Time, c storage.Claim) (stor
 	}
 	claimed := storage.Claimed{Next: storage.Forever}
 	reply, err := m.ToArray()
-	if err == nil && len(reply) < 3 {
+	if err == nil && len(reply) < claimHead {
 		err = fmt.Errorf("got %d fields", len(reply))
 	}
 	var head []int64
 	if err == nil {
-		head, err = ints(reply[:3])
+		head, err = ints(reply[:claimHead])
 	}
 	if err != nil {
 		return storage.Claimed{}, fmt.Errorf("redisstore: queue %q: %w", c.Queue, &ScriptError{"claim", err})
@@ -45,14 +47,40 @@ func (s *Store) Claim(ctx context.Context, now time.Time, c storage.Claim) (stor
 	}
 	s.watches.expect(claim, claimed.Next)
 	s.watches.entered(claim, head[2])
-	for row := reply[3:]; len(row) >= 3; row = row[3:] {
-		r, err := decodeTexts(row, -1, claimed.Now)
+	row, each, token := reply[claimHead:], 3, head[3]
+	if token > 0 {
+		each = 2
+	}
+	claimed.Records = make([]storage.Record, 0, len(row)/each)
+	for ; len(row) >= each; row = row[each:] {
+		var r storage.Record
+		if token > 0 {
+			r, err = decodeFirst(row, claimed.Now, storage.Lease{Token: token, Until: claimed.Now.Add(storage.Millis(c.Lease)), By: c.By})
+			token++
+		} else {
+			r, err = decodeTexts(row, -1, claimed.Now)
+		}
 		if err != nil {
 			return storage.Claimed{}, fmt.Errorf("redisstore: queue %q: %w", c.Queue, err)
 		}
 		claimed.Records = append(claimed.Records, r)
 	}
 	return claimed, nil
+}
+
+// claimHead is how many numbers claim.lua returns before the records.
+const claimHead = 4
+
+// decodeFirst reads id and record of the first delivery of a message.
+func decodeFirst(row []rueidis.RedisMessage, now time.Time, lease storage.Lease) (storage.Record, error) {
+	id, err := row[0].ToString()
+	blob, err2 := row[1].ToString()
+	if err := cmp.Or(err, err2); err != nil {
+		return storage.Record{}, err
+	}
+	r, err := decode(id, blob, "", -1, now)
+	r.State, r.Attempts, r.Deliveries, r.Lease = storage.Leased, 1, 1, lease
+	return r, err
 }
 
 // partArgs say which keys a claim asks for, see claim.lua.

@@ -36,16 +36,15 @@ func uintAt(s string, at, n int) int64 {
 	return v
 }
 
-// terms are what enqueue.lua looks at: see ARGV there.
-func terms(r *storage.Record) string {
-	b := make([]byte, 0, 15)
+// appendTerms appends what enqueue.lua looks at: see ARGV there.
+func appendTerms(b []byte, r *storage.Record) []byte {
 	b = append(b, byte(r.Priority), byte(r.OnLive))
 	if r.Due.IsZero() {
 		b = appendUint(append(b, 1), length(r.Delay), 6)
 	} else {
 		b = appendUint(append(b, 0), storage.DueMilli(r.Due), 6)
 	}
-	return string(appendUint(b, length(r.ExpireIn), 6))
+	return appendUint(b, length(r.ExpireIn), 6)
 }
 
 // rest is the part of a stored record that the producer alone decides, from expire in on.

@@ -16,8 +16,8 @@ import (
 // sendBytes is about how much one script call brings. A batch above it goes in several.
 const sendBytes = 8 << 20
 
-// resultSize is the length of what enqueue.lua says about a record.
-const resultSize = 13
+// termsSize and resultSize are the lengths of what enqueue.lua is told and says about a record.
+const termsSize, resultSize = 15, 13
 
 // Enqueue implements [storage.Engine]. R1
 func (s *Store) Enqueue(ctx context.Context, now time.Time, queue string, recs []storage.Record) ([]storage.EnqueueResult, error) {
@@ -44,15 +44,17 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, queue string, recs [
 // enqueueSome stores as many records as one call should bring and returns how many that were.
 // Results that have an error already are left out and get the instant only.
 func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, recs []storage.Record, results []storage.EnqueueResult) (int, error) {
-	args := make([]string, 1, 1+3*len(recs))
+	args := make([]string, 2, 2+2*len(recs))
 	args[0] = milli(now)
+	terms := make([]byte, 0, termsSize*len(recs))
 	sent := make([]int, 0, len(recs))
 	n, size, keyed := 0, 0, false
 	for n < len(recs) && size < sendBytes {
 		if results[n].Err == nil {
 			text := rest(&recs[n])
 			size += len(text)
-			args = append(args, recs[n].ID, terms(&recs[n]), text)
+			terms = appendTerms(terms, &recs[n])
+			args = append(args, recs[n].ID, text)
 			sent = append(sent, n)
 			keyed = keyed || recs[n].Key != ""
 		}
@@ -63,6 +65,7 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 			return 0, err
 		}
 	}
+	args[1] = string(terms)
 	if keyed {
 		s.whole.Store(queue, struct{}{})
 	}
@@ -85,6 +88,14 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
 	}
 	text, err := reply[1].ToString()
+	if err == nil && text == "" && len(reply) == 3 { // all are stored
+		seq, err := reply[2].AsInt64()
+		if err != nil {
+			return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
+		}
+		allStored(recs[:n], results[:n], instant(at), seq)
+		return n, nil
+	}
 	known := len(text) / resultSize
 	if err != nil || len(text)%resultSize != 0 || known > len(sent) || known == 0 && len(sent) > 0 {
 		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
@@ -114,6 +125,22 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 		results[sent[k-1]].Dropped = strings.Split(ids, "\x00")
 	}
 	return n, nil
+}
+
+// allStored fills in the results of records that are new, the first of which has a sequence.
+func allStored(recs []storage.Record, results []storage.EnqueueResult, now time.Time, seq int64) {
+	for i := range results {
+		r := &results[i]
+		r.Now = now
+		if r.Err != nil {
+			continue
+		}
+		r.Outcome, r.Seq = storage.Stored, seq
+		if r.Due = now.Add(storage.Millis(recs[i].Delay)); !recs[i].Due.IsZero() {
+			r.Due = instant(storage.DueMilli(recs[i].Due))
+		}
+		seq++
+	}
 }
 
 // refusedFor is why enqueue.lua did not store a record.

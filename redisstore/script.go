@@ -5,6 +5,7 @@ package redisstore
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -24,16 +25,27 @@ type script struct {
 	plain  *script // the same for queues without keys, bounds and retention; nil if there is none
 }
 
-// newScript returns a script made of parts, between stars those that a plain queue does without.
+// newScript returns a script made of parts. Those between stars are what a plain queue does without;
+// those between slashes are its alone, and most of its calls end there.
 func newScript(name string, parts string, args, each int, repeat bool) *script {
-	s := &script{name: name, parts: strings.Fields(strings.ReplaceAll(parts, "*", "")), args: args, each: each, repeat: repeat}
-	s.lua = rueidis.NewLuaScript(s.text())
-	if some := strings.Split(parts, "*"); len(some) > 1 {
-		var plain strings.Builder
-		for i := 0; i < len(some); i += 2 {
-			plain.WriteString(some[i])
+	s := &script{name: name, args: args, each: each, repeat: repeat}
+	var all, plain []string
+	for _, part := range strings.Fields(parts) {
+		bare := strings.Trim(part, "*/")
+		if !strings.HasPrefix(part, "/") {
+			all = append(all, bare)
 		}
-		s.plain = newScript(name, plain.String(), args, each, repeat)
+		if !strings.HasPrefix(part, "*") {
+			plain = append(plain, bare)
+		}
+	}
+	s.parts = append([]string{"state"}, all...)
+	s.lua = rueidis.NewLuaScript(s.text())
+	if strings.Contains(parts, "*") {
+		p := *s
+		p.parts = append([]string{"state"}, plain...)
+		p.lua = rueidis.NewLuaScript(p.text())
+		s.plain = &p
 	}
 	return s
 }
@@ -41,7 +53,7 @@ func newScript(name string, parts string, args, each int, repeat bool) *script {
 // text is constant: what varies between calls are keys and arguments.
 func (s *script) text() string {
 	var b strings.Builder
-	for _, part := range append(append([]string{"queue"}, s.parts...), s.name) {
+	for _, part := range append(slices.Clone(s.parts), s.name) {
 		source, err := sources.ReadFile("lua/" + part + ".lua")
 		if err != nil {
 			return fmt.Sprintf("return redis.error_reply('%s')", err) // not in a build that passes its tests
@@ -62,22 +74,22 @@ func (s *script) fits(args int) bool {
 
 // scripts are all that this package runs.
 var (
-	enqueueScript   = newScript("enqueue", "*settings* record moves *groups bounds* wake", 1, 3, true)
-	claimScript     = newScript("claim", "*settings* record moves *groups bounds* wake enlist lease *turns*", 10, 0, false)
-	settleScript    = newScript("settle", "*settings* record moves *groups bounds* wake", 1, 2, true)
-	extendScript    = newScript("extend", "*settings* record moves *groups bounds* wake", 2, 2, true)
-	watchScript     = newScript("watch", "*settings* record moves *groups bounds* wake enlist", 3, 0, true)
-	statsScript     = newScript("stats", "settings record moves groups bounds wake", 1, 0, true)
-	keysScript      = newScript("keys", "settings record moves groups bounds wake", 5, 0, true)
-	toldScript      = newScript("told", "settings record moves groups bounds wake", 1, 1, true)
-	getScript       = newScript("get", "settings record moves groups bounds wake byid", 2, 0, true)
-	cancelScript    = newScript("cancel", "settings record moves groups bounds wake byid", 3, 0, false)
-	editScript      = newScript("edit", "settings record moves groups bounds wake byid", 7, 0, false)
-	configureScript = newScript("configure", "settings record moves groups bounds wake", 7, 0, true)
-	listScript      = newScript("list", "settings record moves groups bounds wake byid select", 10, 0, true)
-	purgeScript     = newScript("purge", "settings record moves groups bounds wake byid select", 10, 0, false)
-	redriveScript   = newScript("redrive", "settings record moves groups bounds wake byid select", 10, 0, false)
-	repairScript    = newScript("repair", "settings record moves groups bounds wake", 5, 0, false)
+	enqueueScript   = newScript("enqueue", "/enqueue_fast/ queue *settings* record moves *groups* *bounds* wake", 2, 2, true)
+	claimScript     = newScript("claim", "/claim_fast/ queue *settings* record moves *groups* *bounds* wake enlist lease *turns*", 10, 0, false)
+	settleScript    = newScript("settle", "/settle_fast/ queue *settings* record moves *groups* *bounds* wake", 1, 2, true)
+	extendScript    = newScript("extend", "queue *settings* record moves *groups* *bounds* wake", 2, 2, true)
+	watchScript     = newScript("watch", "queue *settings* record moves *groups* *bounds* wake enlist", 3, 0, true)
+	statsScript     = newScript("stats", "queue settings record moves groups bounds wake", 1, 0, true)
+	keysScript      = newScript("keys", "queue settings record moves groups bounds wake", 5, 0, true)
+	toldScript      = newScript("told", "queue settings record moves groups bounds wake", 1, 1, true)
+	getScript       = newScript("get", "queue settings record moves groups bounds wake byid", 2, 0, true)
+	cancelScript    = newScript("cancel", "queue settings record moves groups bounds wake byid", 3, 0, false)
+	editScript      = newScript("edit", "queue settings record moves groups bounds wake byid", 7, 0, false)
+	configureScript = newScript("configure", "queue settings record moves groups bounds wake", 7, 0, true)
+	listScript      = newScript("list", "queue settings record moves groups bounds wake byid select", 10, 0, true)
+	purgeScript     = newScript("purge", "queue settings record moves groups bounds wake byid select", 10, 0, false)
+	redriveScript   = newScript("redrive", "queue settings record moves groups bounds wake byid select", 10, 0, false)
+	repairScript    = newScript("repair", "queue settings record moves groups bounds wake", 5, 0, false)
 )
 
 // ScriptError is an answer of Redis to a script that none of the categories of package storage fits.

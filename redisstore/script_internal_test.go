@@ -83,8 +83,13 @@ func TestScriptHeadersSayWhatIsPassed(t *testing.T) {
 		assert.Equal(t, parseHeader(t, string(source)) == want, true, s.name, parseHeader(t, string(source)), want)
 		assert.True(t, strings.HasPrefix(string(source), "-- "+s.name+" "), s.name)
 		named[s.name] = true
-		for _, p := range append(s.parts, "queue") {
+		for _, p := range s.parts {
 			named[p] = true
+		}
+		if s.plain != nil {
+			for _, p := range s.plain.parts {
+				named[p] = true
+			}
 		}
 	}
 	for _, s := range apartScripts() {
@@ -93,7 +98,7 @@ func TestScriptHeadersSayWhatIsPassed(t *testing.T) {
 			named[p] = true
 		}
 	}
-	assert.Equal(t, parseHeader(t, part(t, "queue")).keys, len(structures))
+	assert.Equal(t, parseHeader(t, part(t, "state")).keys, len(structures))
 	assert.Equal(t, parseHeader(t, part(t, "select")).args, listScript.args)
 	files, err := fs.Glob(sources, "lua/*.lua")
 	assert.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,6 +71,9 @@ func (s *Store) answers(ctx context.Context, sc *script, queue string, head []st
 		return "", err
 	}
 	text, err := m.ToString()
+	if err == nil && text == "" { // all are settled
+		return strings.Repeat("\x01", len(which)), nil
+	}
 	if err != nil || len(text) == 0 || len(text) > len(which) {
 		return "", fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{sc.name, err})
 	}

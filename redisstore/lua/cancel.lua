@@ -14,5 +14,5 @@ if not r then return leave(finished_word(ARGV[2])) end
 if r.leased and ARGV[3] == "0" then return leave("leased") end
 unplace(r)
 forget(r)
-count(CANCELED)
+count(RARE.CANCELED)
 return leave("ok")

@@ -13,7 +13,7 @@
 --       9    part     "+" if keys follow that it asks for, "-" if keys that it does not, "" if it
 --                     asks for everything
 --       10   keys     each behind its length in two bytes
--- Returns {now, next, told, id, record, progress, ...}: next is how long until something is
+-- Returns {now, next, told, 0, id, record, progress, ...}: next is how long until something is
 -- claimable by time alone, -1 if nothing will be; told is how long the process may wait, -1 if it
 -- was not entered.
 
@@ -31,7 +31,8 @@ if paused == 0 then -- R15
     for priority = 9, 0, -1 do
       if uses(bit.lshift(1, priority)) then next_at = math.min(next_at, claim_keyless(priority)) end
     end
-    next_at = stopped and now or math.min(next_at, ending)
+    if not uses(1023) then unuse(USE_AGAIN) end
+    next_at = (stopped or next_at <= now) and now or math.min(next_at, first_of(LEASES, USE_LEASES))
   end
 end
 if taken == 0 then count(EMPTY) end

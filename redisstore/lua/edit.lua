@@ -42,5 +42,7 @@ end
 r.blob = pack(RECORD, r.priority, r.seq, r.first, r.enqueued, r.expirein, r.dedup, r.max, r.keylen, r.headlen, r.headsize)
   .. key .. headers .. body
 call("HSET", RECORDS, id, r.blob, "\1" .. id, progress_of(r))
+use(USE_AGAIN)
+set(WIDEST, math.max(q[WIDEST], #r.blob))
 place(r)
 return leave(row({ "ok", now }, r))

@@ -2,9 +2,9 @@
 --
 -- KEYS  1-18  of the queue, 1-9 if it has no keys, see queue.lua
 -- ARGV  1    now      instant, "" for the server's clock
---       2... id       of a record
---            terms    priority, what to do with a live namesake (0 keep, 1 replace, 2 rerun),
---                     1 if a delay follows and 0 if a due time, that number, expire in
+--       2    terms    fifteen bytes a record: priority, what to do with a live namesake (0 keep, 1
+--                     replace, 2 rerun), 1 if a delay follows and 0 if a due time, that number, expire in
+--       3... id       of a record
 --            rest     of the record: expire in, dedup window, max attempts, sizes, payload
 -- Returns {now, results, index, dropped ids, ...}: thirteen bytes a record, outcome, sequence and due
 -- time, as EnqueueResult has them. Those of the last records are missing if too much was dropped for one
@@ -21,7 +21,7 @@ call("ZADD", WAITERS, "XX", 0, "-") -- refused at maxmemory, before anything is 
 sweep()
 
 local ids = {}
-for i = 2, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
+for i = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
 local blobs, ends = {}, {}
 for from = 1, #ids, CHUNK do
   for i, v in ipairs(call("HMGET", RECORDS, unpack(ids, from, math.min(#ids, from + CHUNK - 1)))) do
@@ -70,6 +70,7 @@ local function store(id, blob, priority, due, expirein, free, has_key)
   if expirein > 0 then
     expiries[#expiries + 1] = number(due + expirein)
     expiries[#expiries + 1] = m
+    ends_at(due + expirein)
   end
   if free then freed[#freed + 1] = id end
   stored_now = stored_now + 1
@@ -77,8 +78,9 @@ end
 
 local seq, drops, dropped_now = q[SEQ], {}, 0
 if groups and groups.bounded() then groups.recount() end
-local function enqueue(i, id, terms, rest)
-  local priority, onlive, delayed, due, expirein = unpick(TERMS, terms)
+local function enqueue(i, id, rest)
+  local priority, onlive, delayed, due, expirein = unpick(TERMS, ARGV[2], 15 * i - 14)
+  set(WIDEST, math.max(q[WIDEST], #rest))
   if delayed == 1 then due = now + due end
   if expirein == 0 and expire_in > 0 then
     expirein = expire_in
@@ -102,11 +104,11 @@ local function enqueue(i, id, terms, rest)
   end
   touched[id] = true
   if not old and onlive == 0 and ends[i] and tonumber(ends[i]) > now then
-    count(DUPLICATES)
+    count(RARE.DUPLICATES)
     return pack(RESULT, DUPLICATE, 0, 0)
   end
   if old and (onlive == 0 or onlive == 2 and not old.leased) then
-    count(DUPLICATES)
+    count(RARE.DUPLICATES)
     return pack(RESULT, DUPLICATE, old.seq, old.due)
   end
 
@@ -122,14 +124,14 @@ local function enqueue(i, id, terms, rest)
   local outcome = STORED
   local blob = pack(">BI6I6I6", priority, seq, due, now) .. rest
   if old and old.leased then
-    count(RERUNS)
+    count(RARE.RERUNS)
     old.successor = true
     call("HSET", RECORDS, "\2" .. id, blob, "\1" .. id, progress_of(old))
     return pack(RESULT, RERAN, seq, due)
   end
   if old then
     outcome = REPLACED_ONE
-    count(REPLACED)
+    count(RARE.REPLACED)
     unplace(old)
     forget(old)
     if bounded then groups.recount() end
@@ -149,7 +151,7 @@ end
 local results = {}
 for i, id in ipairs(ids) do
   if dropped_now >= LEFT_OVER then break end
-  results[i] = enqueue(i, id, ARGV[3 * i], ARGV[3 * i + 1])
+  results[i] = enqueue(i, id, ARGV[2 * i + 2])
 end
 flush()
 set(SEQ, seq)

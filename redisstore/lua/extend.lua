@@ -19,6 +19,7 @@ for i = 3, #ARGV, 2 do
     if till < r.till and till < soonest then soonest = till end
     r.till = till
     call("ZADD", LEASES, number(till), member(r))
+    ends_at(till)
     call("HSET", RECORDS, "\1" .. id, progress_of(r))
   end
   extended[#extended + 1] = held and "\1" or "\0"

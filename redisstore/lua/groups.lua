@@ -105,7 +105,7 @@ function groups.give_back(r, ended)
     local other = load(id)
     if other and other.leased then
       unplace(other)
-      count(RELEASED)
+      count(RARE.RELEASED)
       other.attempts = other.attempts - 1
       again(other, other.due, "", ended, true)
       groups.given = groups.given + 1

@@ -6,8 +6,8 @@
 --       5    by       who asks
 
 local limit, bytes, lease, by = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
-local chunk = bytes > 0 and 32 or 500
-local reply, taken, size, stopped = { now, -1, -1 }, 0, 0, false
+local chunk = bytes > 0 and math.max(32, math.min(500, math.floor(bytes / (q[WIDEST] + 64)))) or 500
+local reply, taken, size, stopped = { now, -1, -1, 0 }, 0, 0, false
 
 -- lease_run leases what it may of a run of places, given as members and scores, and returns those
 -- that have expired; run.done says how many places are done with.
@@ -68,7 +68,7 @@ local function lease_run(run, base)
     set(TOKEN, token)
     set(CLAIMED, q[CLAIMED] + n / 2)
     use(USE_LEASES)
-    if till < ending then ending = till end
+    ends_at(till)
   end
   run.leased = leased
   return late

@@ -28,6 +28,7 @@ local last, latest = tonumber(state[2] or 0), tonumber(state[3] or 0)
 local time = call("TIME")
 local server = time[1] * 1000 + math.floor(time[2] / 1000)
 local now = tonumber(NOW) or server
+local micros = NOW == "" and time[1] * 1000000 + time[2] or 0
 if NOW == "" and now < latest and latest - now <= STEP then now = latest end
 
 -- begin is the first write of a script. One that gives up nothing is refused by a full server.

@@ -26,7 +26,7 @@ if till and other ~= owner then
 end
 if arrival ~= "" then leave(arrival, waiter) end
 if not till then
-  last = math.max(last + 1, now * 1000)
+  last = math.max(last + 1, now * 1000, micros)
   token = number(last)
 end
 hold(owner, token, now + ttl)

@@ -1,7 +1,7 @@
 -- moves.lua has what happens to one record, and what time does to a queue.      R6 R7 R13
 
 local soonest = math.huge -- due time of what became claimable earlier than it was
-local ending = math.huge  -- end of the earliest lease after the sweep
+local NEVER = 281474976710655 -- 2^48 - 1 ms, beyond every instant
 local LEFT_OVER = 1000    -- records that a script moves beyond those that it was asked for, about
 
 -- keyed says whether a record stands in the order of its key. A plain script meets one with a key
@@ -14,6 +14,7 @@ local function place(r)
   if r.expirein > 0 then
     call("ZADD", EXPIRIES, number(r.first + r.expirein), m)
     use(USE_EXPIRIES)
+    ends_at(r.first + r.expirein)
   end
   if keyed(r) then return groups.wait(r, m) end
   call("ZADD", PLACES, number(band(r.priority) + r.due), m)
@@ -71,13 +72,13 @@ local function die(r, at)
   local successor = finish(r)
   if groups then groups.mourn(r, at) end
   keep(DEAD, r, at)
-  count(DIED)
+  count(RARE.DIED)
   start(r.id, successor)
 end
 
 local function expire(r)
   unplace(r)
-  count(EXPIRED)
+  count(RARE.EXPIRED)
   start(r.id, finish(r))
 end
 
@@ -92,13 +93,14 @@ local function again(r, due, reason, ended, alone)
   end
   r.leased, r.token, r.till, r.by, r.due = false, 0, 0, "", due
   call("HSET", RECORDS, "\1" .. r.id, progress_of(r))
+  use(USE_AGAIN)
   place(r)
   if keyed(r) and not alone then groups.give_back(r, ended) end
 end
 
 local function lapse(r)
   unplace(r)
-  count(LAPSED)
+  count(RARE.LAPSED)
   note(r, r.till, "lease ended")
   again(r, r.till, "lease ended", r.till)
 end
@@ -124,35 +126,31 @@ local function find(id, r)
   end
 end
 
--- over returns the members of a zset that are over by now, in bounded number, and the score of the
--- first that is not.
+-- over returns the members of a zset that are over by now, in bounded number.
 local function over(key, used, most)
-  if not uses(used) then return {}, math.huge end
+  if not uses(used) then return {} end
+  return call("ZRANGE", key, "-inf", number(now), "BYSCORE", "LIMIT", 0, most)
+end
+
+-- first_of returns the lowest score of a zset.
+local function first_of(key, used)
+  if not uses(used) then return math.huge end
   local head = call("ZRANGE", key, 0, 0, "WITHSCORES")
-  if not head[1] then
-    unuse(used)
-    return {}, math.huge
-  end
-  if tonumber(head[2]) > now then return {}, tonumber(head[2]) end
-  return call("ZRANGE", key, "-inf", number(now), "BYSCORE", "LIMIT", 0, most), 0
+  if head[1] then return tonumber(head[2]) end
+  unuse(used)
+  return math.huge
 end
 
 -- sweep works off what time has done to the queue.
 local function sweep()
-  local members
-  members, ending = over(LEASES, USE_LEASES, SWEEP)
-  for _, m in ipairs(members) do
+  local due, left = now >= q[SOON], SWEEP
+  for _, m in ipairs(due and over(LEASES, USE_LEASES, SWEEP) or {}) do
     local r = load(string.sub(m, 7))
     if r and r.leased and member(r) == m then lapse(r) else call("ZREM", LEASES, m) end
     if groups and groups.given >= LEFT_OVER then break end
   end
-  if #members > 0 then
-    local head = call("ZRANGE", LEASES, 0, 0, "WITHSCORES")
-    ending = tonumber(head[2] or math.huge)
-  end
   if groups then groups.expire_idle() end
-  local left = SWEEP
-  while left > 0 do -- the successor of an expired record may have expired too
+  while due and left > 0 do -- the successor of an expired record may have expired too
     local late = over(EXPIRIES, USE_EXPIRIES, left)
     if #late == 0 then break end
     for _, m in ipairs(late) do
@@ -161,8 +159,11 @@ local function sweep()
     end
     left = left - #late
   end
-  local ended = over(WINDOWS, USE_WINDOWS, SWEEP)
-  if #ended > 0 then call("ZREMRANGEBYRANK", WINDOWS, 0, #ended - 1) end
+  if due then
+    local ended = over(WINDOWS, USE_WINDOWS, SWEEP)
+    if #ended > 0 then call("ZREMRANGEBYRANK", WINDOWS, 0, #ended - 1) end
+    set(SOON, math.min(first_of(LEASES, USE_LEASES), first_of(EXPIRIES, USE_EXPIRIES), first_of(WINDOWS, USE_WINDOWS), NEVER))
+  end
   if groups then groups.trim() end
 end
 

@@ -13,7 +13,7 @@ local more, last = select(function(m, blob, progress, value)
   found[#found + 1] = value and { m } or parse(string.sub(m, 7), blob, progress)
 end)
 for _, r in ipairs(found) do
-  count(PURGED)
+  count(RARE.PURGED)
   if state == "dead" or state == "done" then
     remove_finished(r[1])
   else

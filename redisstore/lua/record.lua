@@ -14,8 +14,6 @@ local ATTEMPT, ATTEMPT_SIZE, MOST_ATTEMPTS, NOTE = ">I4I6I2B", 13, 10, 200
 local BODY = 46 -- where a record's key begins, headers and body follow
 
 -- A place is priority and due time in one number: the bands of the priorities follow one another.
-local BAND = 8796093022208 -- 2^43 ms, the year 2248
-
 local function band(priority) return (9 - priority) * BAND end
 
 local function number(n) return string.format("%d", n) end

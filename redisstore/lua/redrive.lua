@@ -10,13 +10,16 @@ sweep()
 
 local function redrive(m, blob, progress)
   remove_finished(m)
-  count(REDRIVEN)
+  count(RARE.REDRIVEN)
   set(SEQ, q[SEQ] + 1)
   local r = parse(string.sub(m, 7), blob, progress)
   r.seq, r.first, r.due, r.attempts, r.deliveries, r.untold = q[SEQ], now, now, 0, 0, false
   r.blob = pack(">BI6I6", r.priority, r.seq, r.first) .. string.sub(blob, 14)
   call("HSET", RECORDS, r.id, r.blob)
-  if r.reason ~= "" or r.history then call("HSET", RECORDS, "\1" .. r.id, progress_of(r)) end
+  if r.reason ~= "" or r.history then
+    call("HSET", RECORDS, "\1" .. r.id, progress_of(r))
+    use(USE_AGAIN)
+  end
   if uses(USE_WINDOWS) then call("ZREM", WINDOWS, r.id) end
   place(r)
   if r.keylen > 0 then groups.join(r) end

@@ -26,6 +26,7 @@ local function score(key, m) return tonumber(call("ZSCORE", key, m) or nil) end
 
 local function wants(key, m, at, bits, what)
   if score(key, m) ~= at and broken(what) then call("ZADD", key, number(at), m) end
+  if not dry and bits >= USE_LEASES and bits <= USE_WINDOWS then ends_at(at) end
   if not uses(bits) and broken("structure not in use") then use(bits) end
 end
 
@@ -80,13 +81,15 @@ local function check_in_key(r, m)
 end
 
 local function check_live(id, blob)
-  local r = parse(id, blob, call("HGET", RECORDS, "\1" .. id))
+  local progress = call("HGET", RECORDS, "\1" .. id)
+  local r = parse(id, blob, progress)
   local m = member(r)
   number_at_least(SEQ, r.seq)
   if r.leased then
     number_at_least(TOKEN, r.token)
     wants(LEASES, m, r.till, USE_LEASES, "lease without place")
   else
+    if progress and not uses(USE_AGAIN) and broken("structure not in use") then use(USE_AGAIN) end
     if r.keylen == 0 then
       wants(PLACES, m, band(r.priority) + r.due, bit.lshift(1, r.priority), "record without place")
     end
@@ -254,7 +257,7 @@ elseif phase == "keys" then
   end
 elseif phase == "numbers" then
   local total = call("ZCARD", PLACES) + call("ZCARD", KEYED) + call("ZCARD", LEASES) + call("ZCARD", DEAD) + call("ZCARD", DONE)
-  local off = total - (q[ENQUEUED] - q[REPLACED] - q[ACKED] - q[EXPIRED] - q[CANCELED] - q[PURGED]
+  local off = total - (q[ENQUEUED] - q[RARE.REPLACED] - q[ACKED] - q[RARE.EXPIRED] - q[RARE.CANCELED] - q[RARE.PURGED]
     - numbers.dropped + numbers.retained - numbers.trimmed)
   checked, cursor = 1, "0"
   local parts = call("ZCOUNT", WAITERS, number(PARTS), "+inf") > 0
@@ -264,7 +267,7 @@ elseif phase == "numbers" then
   end
   check_bytes()
   if off ~= 0 and broken("wrong count") then
-    local field = off > 0 and ENQUEUED or PURGED -- no counter falls
+    local field = off > 0 and ENQUEUED or RARE.PURGED -- no counter falls
     set(field, q[field] + math.abs(off))
   end
 else

@@ -83,14 +83,15 @@ local function settle(id, progress, blob, verdict, token, delay, reason)
     if r.dedup > 0 then
       call("ZADD", WINDOWS, number(now + r.dedup), id)
       use(USE_WINDOWS)
+      ends_at(now + r.dedup)
     end
     start(id, successor)
   elseif verdict == RETRY then
-    count(RETRIED)
+    count(RARE.RETRIED)
     note(r, now, reason)
     again(r, now + delay, reason, now)
   elseif verdict == RELEASE then
-    count(RELEASED)
+    count(RARE.RELEASED)
     r.attempts = r.attempts - 1
     again(r, delay > 0 and now + delay or r.due, reason, now)
   elseif verdict == BURY then
@@ -98,7 +99,7 @@ local function settle(id, progress, blob, verdict, token, delay, reason)
     note(r, now, reason)
     die(r, now)
   else
-    count(EXPIRED)
+    count(RARE.EXPIRED)
     start(id, finish(r))
   end
   return "\1"

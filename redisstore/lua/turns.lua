@@ -144,11 +144,11 @@ do -- what is local here is not counted: a script may have 200 locals
     end
 
     if stopped or groups.passing() then return now end
-    local next_at = math.min(has_keyless and keyless_at() or math.huge, ending)
+    local next_at = has_keyless and keyless_at() or math.huge
     for p = 0, 9 do
       local _, since = first_turn(p)
       if since then next_at = math.min(next_at, since) end
     end
-    return stopped and now or next_at
+    return next_at <= now and now or math.min(next_at, first_of(LEASES, USE_LEASES))
   end
 end
