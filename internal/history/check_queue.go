@@ -67,18 +67,21 @@ func (c *checker) order() {
 	}
 	for _, ds := range keys {
 		slices.SortFunc(ds, func(a, b handed) int { return cmp.Compare(a.Token, b.Token) })
-		for i, d := range ds {
-			for _, before := range ds[:i] {
+		var open []handed // that may be unfinished
+		for _, d := range ds {
+			open = slices.DeleteFunc(open, func(before handed) bool { return c.finished(before.story, before.event, d.Began) })
+			for _, before := range open {
 				earlier := cmp.Or(before.FirstDue.Compare(d.FirstDue), cmp.Compare(before.Seq, d.Seq)) < 0
-				if !earlier || together(d.Call, before.Item) || edited(before.story, d.Ended) {
+				if !earlier || together(d.Call, before.Item) || edited(before.story, d.Ended) || c.rewound(d.Call) {
 					continue
 				}
-				c.story = before.story
 				if !c.finished(before.story, before.event, d.Ended) {
+					c.story = before.story
 					c.violated(Order, "token %d of %s was handed out while record %d, before it in key %q, was unfinished",
 						d.Token, d.ID, before.Seq, d.Key)
 				}
 			}
+			open = append(open, d)
 		}
 	}
 	c.story = nil
@@ -96,9 +99,12 @@ func together(c *Call, it *Item) bool {
 
 // finished says whether the record of a delivery may have been finished by an instant.
 func (c *checker) finished(s *story, d event, by time.Time) bool {
+	before := c.story
+	defer func() { c.story = before }()
+	c.story = s
 	for _, e := range s.enqueues {
 		if e.Seq == d.Seq {
-			return c.end(e, by) != ""
+			return c.rewound(e.Call) || c.end(e, by) != ""
 		}
 	}
 	return true // who has stored it does not know it

@@ -124,6 +124,19 @@ func TestForgedHistories(t *testing.T) {
 			drop(f, "waits")
 			return calls
 		}, history.NoLoss, "waits"},
+		{"a stored message is gone while a claim did not return", func(calls []history.Call, f *history.Final) []history.Call {
+			drop(f, "waits")
+			lost := history.Call{Process: "two", Number: 1, Op: "claim", Queue: "q", Began: calls[len(calls)-1].Began}
+			return append(calls, lost)
+		}, history.NoLoss, "waits"},
+		{"a stored message is gone after its namesake was canceled", func(calls []history.Call, f *history.Final) []history.Call {
+			drop(f, "waits")
+			early := history.Call{
+				Process: "two", Number: 1, Op: "cancel", Queue: "q", Fate: history.OK, Items: []history.Item{{ID: "waits"}},
+				Began: calls[0].Began.Add(-2), Ended: calls[0].Began.Add(-1),
+			}
+			return append(calls, early)
+		}, history.NoLoss, "waits"},
 		{"an ack that was refused", func(calls []history.Call, _ *history.Final) []history.Call {
 			for i := range calls {
 				if calls[i].Op == "settle" && calls[i].Items[0].ID == "lapsed" {
@@ -167,6 +180,22 @@ func TestForgedHistories(t *testing.T) {
 			stale.Began, stale.Ended = last.Ended.Add(1), last.Ended.Add(2)
 			return append(calls, stale)
 		}, history.OneOwner, "lapsed"},
+		{"a delivery of what was acknowledged", func(calls []history.Call, _ *history.Final) []history.Call {
+			last, it := find(calls, "settle", "first")
+			claim, _ := find(calls, "claim", "first")
+			again := *claim
+			again.Number, again.Began, again.Ended = 99, last.Ended.Add(1), last.Ended.Add(2)
+			again.Items = []history.Item{{ID: "first", Seq: 4, Token: it.Token + 1<<40, Body: content(t, calls, "first"), Deliveries: 2}}
+			return append(calls, again)
+		}, history.OneOwner, "first"},
+		{"a token of two messages", func(calls []history.Call, _ *history.Final) []history.Call {
+			_, it := find(calls, "claim", "acked")
+			claim, other := find(calls, "claim", "lapsed")
+			again := *claim
+			again.Number, again.Items = 99, []history.Item{*other}
+			again.Items[0].Token = it.Token
+			return append(calls, again)
+		}, history.OneOwner, ""},
 		{"two acks", func(calls []history.Call, _ *history.Final) []history.Call {
 			last, _ := find(calls, "settle", "first")
 			again := *last
@@ -235,6 +264,41 @@ func TestForgedHistories(t *testing.T) {
 			}
 		})
 	}
+}
+
+func content(t *testing.T, calls []history.Call, id string) string {
+	t.Helper()
+	for _, c := range calls {
+		for _, it := range c.Items {
+			if c.Op == "enqueue" && it.ID == id {
+				return it.Body
+			}
+		}
+	}
+	t.Fatalf("no enqueue of %s", id)
+	return ""
+}
+
+// What a failover has lost is counted, and only what it can have lost.
+func TestRewinds(t *testing.T) {
+	forge := func() ([]history.Call, history.Final) {
+		calls, final := story(t)
+		final.Records = slices.DeleteFunc(final.Records, func(r storage.Record) bool { return r.ID == "waits" })
+		final.Stats.Delayed--
+		final.Stats.Total.Enqueued--
+		return calls, final
+	}
+	calls, final := forge()
+	began := calls[0].Began
+	within := history.Terms{Patience: time.Hour, Rewinds: []history.Span{{From: began.Add(-1), To: began.Add(time.Hour)}}}
+	r := history.Check(calls, final, within)
+	assert.Equal(t, r.Violations, nil)
+	assert.Equal(t, r.Rewound.Lost, 1)
+	calls, final = forge()
+	elsewhere := history.Terms{Patience: time.Hour, Rewinds: []history.Span{{From: began.Add(-time.Hour), To: began.Add(-1)}}}
+	r = history.Check(calls, final, elsewhere)
+	assert.Equal(t, len(r.Violations), 1)
+	assert.Equal(t, r.Violations[0].Invariant, history.NoLoss)
 }
 
 // A call that did not return explains what would be a violation otherwise.

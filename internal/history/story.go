@@ -46,7 +46,7 @@ func stories(calls []Call, queue string) (byID map[string]*story, others []*Call
 		if c.Queue != queue {
 			continue
 		}
-		if len(c.Items) == 0 {
+		if len(c.Items) == 0 && (c.Op != "claim" || c.Fate != OK) {
 			others = append(others, c)
 		}
 		for k := range c.Items {
