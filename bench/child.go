@@ -99,7 +99,7 @@ func measure(ctx context.Context, o order) (map[string]float64, error) {
 		return nil, err
 	}
 	defer stop()
-	metrics, err := workload.All()[load].Run(ctx, system.All()[spec], host, o.Settings)
+	metrics, err := workload.All()[load].Run(ctx, system.All()[spec], host, o.Settings, workload.Shape{})
 	if err == nil && o.Profile != "" && host.HasRedis() {
 		err = keepCommandStats(ctx, host, o)
 	}

@@ -13,10 +13,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
+	"github.com/bidemq/bide/bench/relay"
+	"github.com/bidemq/bide/bench/server"
 	"github.com/bidemq/bide/bench/system"
 )
 
@@ -32,10 +36,11 @@ func main() {
 
 func dispatch(ctx context.Context, args []string) error {
 	commands := map[string]func(ctx context.Context, args []string) error{
-		"run":         run,
-		"report":      writeReport,
-		childCommand:  child,      // the harness itself uses this one,
-		"nats-server": natsServer, // and this one
+		"run":               run,
+		"report":            writeReport,
+		childCommand:        child,      // the harness itself uses this one
+		"nats-server":       natsServer, // and these
+		server.RelayCommand: relayTo,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		return errors.New("usage: bench run|report [flags]; bench run -h lists the flags")
@@ -45,6 +50,23 @@ func dispatch(ctx context.Context, args []string) error {
 		return nil
 	}
 	return err
+}
+
+// relayTo is run where a server is to seem far away.
+func relayTo(ctx context.Context, args []string) error {
+	if len(args) != 3 {
+		return errors.New("usage: bench relay PORT ADDRESS DURATION")
+	}
+	away, err := time.ParseDuration(args[2])
+	if err != nil {
+		return err
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", args[0]))
+	if err != nil {
+		return err
+	}
+	return relay.Serve(ctx, listener, args[1], away)
 }
 
 // natsServer is run by the systems that are NATS.

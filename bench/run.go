@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -116,19 +115,14 @@ func chooseSystems(names string) (specs []system.Spec, missing []string, err err
 		if !named && !slices.Contains(wanted, "all") && (!slices.Contains(wanted, "short") || !s.Short) {
 			continue
 		}
-		absent := ""
-		for _, p := range s.Programs {
-			if _, err := exec.LookPath(p); err != nil {
-				absent = p
-			}
-		}
+		absent := s.Available()
 		switch {
-		case absent == "":
+		case absent == nil:
 			specs = append(specs, s)
 		case named:
-			return nil, nil, fmt.Errorf("%s needs %s, which is not on the path", s.Name, absent)
+			return nil, nil, fmt.Errorf("%s cannot be run: %w", s.Name, absent)
 		default:
-			missing = append(missing, fmt.Sprintf("%s is left out: %s is not on the path", s.Name, absent))
+			missing = append(missing, fmt.Sprintf("%s is left out: %v", s.Name, absent))
 		}
 	}
 	return specs, missing, nil

@@ -12,6 +12,7 @@ import (
 
 // Ledger of one run. Its methods may be called from many goroutines.
 type Ledger struct {
+	size    int // of bodies
 	next    atomic.Int64
 	seen    []atomic.Uint32 // deliveries, by index
 	lags    []int64         // of the first delivery in nanoseconds, by index
@@ -21,10 +22,16 @@ type Ledger struct {
 	foreign atomic.Int64    // bodies that were never sent
 }
 
-// New returns a ledger with room for that many messages.
-func New(room int) *Ledger {
-	return &Ledger{seen: make([]atomic.Uint32, room), lags: make([]int64, room)}
+// New returns a ledger with room for that many messages with bodies of a size, at least Least.
+func New(room, size int) *Ledger {
+	return &Ledger{size: size, seen: make([]atomic.Uint32, room), lags: make([]int64, room)}
 }
+
+// Body is that of the message with an index.
+func (l *Ledger) Body(index int, due time.Time) []byte { return Body(l.size, index, due) }
+
+// Size of the bodies in bytes.
+func (l *Ledger) Size() int { return l.size }
 
 // Reserve takes the next n indices, which the caller is going to send. It returns the first of them,
 // and false if there is no room left.
@@ -37,6 +44,12 @@ func (l *Ledger) Reserve(n int) (first int, ok bool) {
 	return int(end) - n, true
 }
 
+// Free is how many indices are left.
+func (l *Ledger) Free() int { return len(l.seen) - l.Sent() }
+
+// Return gives back the last n indices that were taken, which were not sent.
+func (l *Ledger) Return(n int) { l.next.Add(-int64(n)) }
+
 // Sent is how many indices were taken.
 func (l *Ledger) Sent() int { return int(l.next.Load()) }
 
@@ -45,12 +58,21 @@ func (l *Ledger) Came() int { return int(l.came.Load()) }
 
 // Deliver enters one delivery, which began at an instant.
 func (l *Ledger) Deliver(body []byte, at time.Time) {
-	index, due, err := parse(body)
-	if err != nil || index < 0 || index >= l.Sent() {
+	index, due, err := parse(body, l.size)
+	if err != nil {
 		l.foreign.Add(1)
 		return
 	}
-	lag := at.UnixNano() - due
+	l.Enter(index, at.UnixNano()-due)
+}
+
+// Enter enters one delivery whose body was read elsewhere, and how long after the due time it began,
+// in nanoseconds.
+func (l *Ledger) Enter(index int, lag int64) {
+	if index < 0 || index >= l.Sent() {
+		l.foreign.Add(1)
+		return
+	}
 	if lag < 0 {
 		l.early.Add(1)
 	}

@@ -5,7 +5,7 @@ package machine
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,12 +19,15 @@ import (
 	"time"
 
 	"github.com/bidemq/bide/bench/result"
+	"github.com/bidemq/bide/bench/server"
+	"github.com/bidemq/bide/bench/system"
 )
 
 // modules whose versions are part of a result.
 var modules = []string{
 	"github.com/hibiken/asynq", "github.com/redis/go-redis/v9", "github.com/redis/rueidis", "github.com/cockroachdb/pebble/v2",
 	"github.com/beanstalkd/go-beanstalk", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go",
+	"github.com/riverqueue/river", "github.com/jackc/pgx/v5",
 }
 
 // Describe the machine, with the disk that a directory is on.
@@ -96,12 +99,21 @@ func syncTime(dir string) (time.Duration, error) {
 // versions of the programs and modules that are there.
 func versions(ctx context.Context) map[string]string {
 	all := map[string]string{}
-	for program, flag := range map[string]string{"redis-server": "--version", "beanstalkd": "-v"} {
+	programs := map[string]string{"redis-server": "--version", "beanstalkd": "-v", "node": "--version"}
+	if dir, err := server.FindPostgres(); err == nil {
+		programs[filepath.Join(dir, "postgres")] = "--version"
+	}
+	for program, flag := range programs {
 		out, err := exec.CommandContext(ctx, program, flag).Output()
-		if errors.Is(err, exec.ErrNotFound) {
+		if err != nil {
 			continue
 		}
-		all[program] = version(string(out))
+		all[filepath.Base(program)] = version(string(out))
+	}
+	for _, name := range []string{"bullmq", "ioredis"} {
+		if v := nodeModule(name); v != "" {
+			all[name] = v
+		}
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -115,10 +127,25 @@ func versions(ctx context.Context) map[string]string {
 	return all
 }
 
+// nodeModule is the version of a module that npm has installed, "" if it has not.
+func nodeModule(name string) string {
+	dir, err := system.BullMQ()
+	if err != nil {
+		return ""
+	}
+	var about struct {
+		Version string `json:"version"`
+	}
+	if json.Unmarshal([]byte(read(filepath.Join(dir, "node_modules", name, "package.json"))), &about) != nil {
+		return ""
+	}
+	return about.Version
+}
+
 // version is the first word of a program's answer that looks like one.
 func version(text string) string {
 	for word := range strings.FieldsSeq(text) {
-		word = strings.TrimPrefix(word, "v=")
+		word = strings.TrimPrefix(strings.TrimPrefix(word, "v="), "v")
 		if word != "" && word[0] >= '0' && word[0] <= '9' {
 			return word
 		}

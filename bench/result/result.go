@@ -71,6 +71,8 @@ const (
 	ServerCPU  = "server_cpu_us_per_message"
 	Commands   = "redis_commands_per_message" // those inside scripts included
 	Reads      = "redis_reads_per_message"    // about the number of round trips
+	Allocs     = "client_allocs_per_message"  // of the Go process, the making of bodies included
+	AllocBytes = "client_alloc_bytes_per_message"
 	LagP50     = "lag_p50_ms"
 	LagP99     = "lag_p99_ms"
 	LagMax     = "lag_max_ms"

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -20,6 +21,7 @@ type Host struct {
 	dir       string
 	processes []*process
 	redis     *redis // nil if there is none
+	shared    bool   // the servers share their memory
 }
 
 // NewHost returns a host that keeps everything in a directory, which stays the caller's to remove.
@@ -34,9 +36,14 @@ func (h *Host) Data() string { return filepath.Join(h.dir, "data") }
 // attempts to find a port that nobody else takes meanwhile.
 const attempts = 5
 
-// Start runs a program with the arguments that are made for a port, and returns the address once it
+// Start runs a server with the arguments that are made for a port, and returns the address once it
 // accepts connections there.
-func (h *Host) Start(ctx context.Context, program string, args func(port string) []string) (string, error) {
+func (h *Host) Start(ctx context.Context, path string, args func(port string) []string) (string, error) {
+	return h.StartProgram(ctx, Program{Path: path}, args)
+}
+
+// StartProgram is Start for a program that is not just a server.
+func (h *Host) StartProgram(ctx context.Context, program Program, args func(port string) []string) (string, error) {
 	var err error
 	for range attempts {
 		var port int
@@ -44,7 +51,7 @@ func (h *Host) Start(ctx context.Context, program string, args func(port string)
 			return "", err
 		}
 		var p *process
-		if p, err = start(filepath.Join(h.dir, "output"), program, args(strconv.Itoa(port))); err != nil {
+		if p, err = start(h.log(), program, args(strconv.Itoa(port)), nil, nil); err != nil {
 			return "", err
 		}
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -52,25 +59,31 @@ func (h *Host) Start(ctx context.Context, program string, args func(port string)
 			h.processes = append(h.processes, p)
 			return address, nil
 		}
-		p.kill()
+		p.end()
 	}
 	return "", err
 }
 
-// Close ends all servers.
+// log is the file that the output of all programs goes to.
+func (h *Host) log() string { return filepath.Join(h.dir, "output") }
+
+// Close ends all programs, those last that were started first.
 func (h *Host) Close() {
 	if h.redis != nil {
 		h.redis.client.Close()
 	}
-	for _, p := range h.processes {
-		p.kill()
+	for _, p := range slices.Backward(h.processes) {
+		p.end()
 	}
 }
 
-// CPU time that all servers have used.
-func (h *Host) CPU() (time.Duration, error) {
+// CPU time that all programs of a role have used.
+func (h *Host) CPU(role Role) (time.Duration, error) {
 	var sum time.Duration
 	for _, p := range h.processes {
+		if p.Role != role {
+			continue
+		}
 		d, err := processCPU(p.pid())
 		if err != nil {
 			return 0, err
@@ -80,7 +93,8 @@ func (h *Host) CPU() (time.Duration, error) {
 	return sum, nil
 }
 
-// Memory in bytes: what Redis says it uses, else what is resident of all servers; 0 without a server.
+// Memory in bytes: what Redis says it uses, else what is resident of all servers. It is 0 without a
+// server, and where processes share theirs so that it cannot be told.
 func (h *Host) Memory(ctx context.Context) (int64, error) {
 	if h.redis != nil {
 		info, err := h.Redis(ctx)
@@ -88,6 +102,9 @@ func (h *Host) Memory(ctx context.Context) (int64, error) {
 	}
 	var sum int64
 	for _, p := range h.processes {
+		if p.Role != Server || h.shared {
+			continue
+		}
 		n, err := residentMemory(p.pid())
 		if err != nil {
 			return 0, err

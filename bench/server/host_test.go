@@ -19,7 +19,7 @@ func TestRedisIsMeasuredAndEnds(t *testing.T) {
 	host, err := server.NewHost(t.TempDir())
 	assert.NoError(t, err)
 	defer host.Close()
-	address, err := host.StartRedis(t.Context())
+	address, err := host.StartRedis(t.Context(), server.RedisOptions{})
 	assert.NoError(t, err)
 
 	before, err := host.Redis(t.Context())
@@ -33,7 +33,7 @@ func TestRedisIsMeasuredAndEnds(t *testing.T) {
 	memory, err := host.Memory(t.Context())
 	assert.NoError(t, err)
 	assert.True(t, memory > 1<<16, memory)
-	_, err = host.CPU()
+	_, err = host.CPU(server.Server)
 	assert.NoError(t, err)
 
 	host.Close()

@@ -5,8 +5,10 @@ package server
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -23,10 +25,20 @@ type Info struct {
 	UsedMemory int64 // bytes
 }
 
-// StartRedis runs a Redis that keeps nothing on the disk and returns its address.
-func (h *Host) StartRedis(ctx context.Context) (string, error) {
+// RedisOptions of a server. The zero value keeps nothing on the disk and is near.
+type RedisOptions struct {
+	AOF  string        // what appendfsync is to be, "" is no append-only file
+	Away time.Duration // added to everything that clients send and get, each way
+}
+
+// StartRedis runs a Redis and returns the address for clients.
+func (h *Host) StartRedis(ctx context.Context, o RedisOptions) (string, error) {
 	address, err := h.Start(ctx, "redis-server", func(port string) []string {
-		return []string{"--bind", "127.0.0.1", "--port", port, "--dir", h.Data(), "--save", "", "--appendonly", "no"}
+		args := []string{"--bind", "127.0.0.1", "--port", port, "--dir", h.Data(), "--save", ""}
+		if o.AOF == "" {
+			return append(args, "--appendonly", "no")
+		}
+		return append(args, "--appendonly", "yes", "--appendfsync", o.AOF)
 	})
 	if err != nil {
 		return "", err
@@ -36,7 +48,26 @@ func (h *Host) StartRedis(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("connect to redis: %w", err)
 	}
 	h.redis = &redis{client: client}
+	if o.Away > 0 {
+		return h.startRelay(ctx, address, o.Away)
+	}
 	return address, nil
+}
+
+// RelayCommand of the harness serves a relay: its arguments are a port, an address, and how far away
+// that is to seem.
+const RelayCommand = "relay"
+
+// startRelay puts a relay before an address. It is a process of its own, so that what it does is put
+// down to nobody.
+func (h *Host) startRelay(ctx context.Context, address string, away time.Duration) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return h.StartProgram(ctx, Program{Path: self, Role: Scenery}, func(port string) []string {
+		return []string{RelayCommand, port, address, away.String()}
+	})
 }
 
 // HasRedis says whether StartRedis was called.

@@ -4,6 +4,8 @@ package server
 
 import (
 	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,13 +13,31 @@ import (
 )
 
 func TestParseStat(t *testing.T) {
-	got, err := parseStat("42 (a) name) S 1 42 42 0 -1 4194560 77 0 0 0 150 25 0 0 20 0 4 0 99 1 2")
+	got, err := parseStat("42 (a) name) S 1 42 42 0 -1 4194560 77 0 0 0 150 25 3 2 20 0 4 0 99 1 2")
 	assert.NoError(t, err)
-	assert.Equal(t, got, 1750*time.Millisecond)
+	assert.True(t, got == stat{parent: 1, cpu: 1800 * time.Millisecond}, got)
 
-	for _, bad := range []string{"", "42 (a) S 1", "42 (a) S 1 42 42 0 -1 4194560 77 0 0 0 x 25"} {
+	for _, bad := range []string{"", "42 (a) S 1", "42 (a) S 1 42 42 0 -1 4194560 77 0 0 0 x 25 0 0", "42 (a) S x 42 42 0 -1 4194560 77 0 0 0 1 25 0 0"} {
 		_, err := parseStat(bad)
 		assert.True(t, err != nil, bad)
+	}
+}
+
+// A shell that waits for a loop which it has started: the time is the loop's.
+func TestCPUOfDescendants(t *testing.T) {
+	p, err := start(filepath.Join(t.TempDir(), "log"), Program{Path: "sh"}, []string{"-c", "(while :; do :; done) & wait"}, nil, nil)
+	assert.NoError(t, err)
+	defer p.end()
+	defer func() { _ = syscall.Kill(-p.pid(), syscall.SIGKILL) }() // the loop, too, which is in its group
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(10 * time.Second); ; <-tick.C {
+		cpu, err := processCPU(p.pid())
+		assert.NoError(t, err)
+		if cpu >= 50*time.Millisecond {
+			break
+		}
+		assert.True(t, time.Now().Before(deadline), "no time was counted")
 	}
 }
 

@@ -27,7 +27,7 @@ func asynqSpecs() []Spec {
 			System:  result.System{Name: name, Title: title, About: about, Kind: result.Peer},
 			Backlog: 30_000, Short: true, Programs: []string{"redis-server"},
 			Start: func(ctx context.Context, host *server.Host) (Running, error) {
-				address, err := host.StartRedis(ctx)
+				address, err := host.StartRedis(ctx, server.RedisOptions{})
 				if err != nil {
 					return nil, err
 				}

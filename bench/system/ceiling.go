@@ -36,7 +36,7 @@ func ceilingSpecs() []Spec {
 		Batch: true, Backlog: 200_000, Short: true, Programs: []string{"redis-server"},
 		Skip: []string{"W4", "W4b", "W6"},
 		Start: func(ctx context.Context, host *server.Host) (Running, error) {
-			address, err := host.StartRedis(ctx)
+			address, err := host.StartRedis(ctx, server.RedisOptions{})
 			if err != nil {
 				return nil, err
 			}

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bidemq/bide/bench/result"
+	"github.com/bidemq/bide/bench/system"
 )
 
 // patience is how long nothing may happen before what did not come is lost.
@@ -25,7 +28,14 @@ func (b *bench) consume(ctx context.Context, queues ...string) consumer {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		done <- b.system.Consume(ctx, queues, handlers, func(body []byte) { b.ledger.Deliver(body, time.Now()) })
+		switch s := b.system.(type) {
+		case system.Local:
+			done <- s.Consume(ctx, queues, handlers, func(body []byte) { b.ledger.Deliver(body, time.Now()) })
+		case system.Foreign:
+			done <- s.Receive(ctx, queues, handlers, b.ledger.Enter)
+		default:
+			done <- fmt.Errorf("%s is neither local nor foreign", b.spec.Name)
+		}
 	}()
 	return consumer{stop, done}
 }
@@ -43,9 +53,9 @@ func (b *bench) finish(ctx context.Context, c consumer, n int) (time.Time, error
 			came, changed = now, time.Now()
 		}
 		if came >= n {
-			left, err := b.system.Pending(ctx, queue)
+			left, err := b.pending(ctx)
 			if err != nil {
-				return ended, fmt.Errorf("count what is pending: %w", err)
+				return ended, err
 			}
 			if left == 0 {
 				ended = time.Now()
@@ -65,6 +75,28 @@ func (b *bench) finish(ctx context.Context, c consumer, n int) (time.Time, error
 		}
 	}
 	return ended, nil
+}
+
+// pending sums up what the queues have, asking for many of them at a time.
+func (b *bench) pending(ctx context.Context) (int64, error) {
+	const atOnce = 64
+	var sum atomic.Int64
+	var asking sync.WaitGroup
+	var errs [atOnce]error
+	for i := range min(atOnce, len(b.queues)) {
+		asking.Go(func() {
+			for j := i; j < len(b.queues) && errs[i] == nil; j += atOnce {
+				var n int64
+				n, errs[i] = b.system.Pending(ctx, b.queues[j])
+				sum.Add(n)
+			}
+		})
+	}
+	asking.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		return 0, fmt.Errorf("count what is pending: %w", err)
+	}
+	return sum.Load(), nil
 }
 
 // endedEarly says why the handlers are gone, which may be for no reason.

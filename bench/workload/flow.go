@@ -6,16 +6,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/bidemq/bide/bench/ledger"
 	"github.com/bidemq/bide/bench/result"
+	"github.com/bidemq/bide/bench/system"
 )
-
-func now(int) time.Time { return time.Time{} }
 
 // drain is W2: a full queue is emptied, from the start of the consumers to the last acknowledgment.
 func drain(ctx context.Context, b *bench) (map[string]float64, error) {
-	n := min(b.Messages, max(batchSize, int(float64(b.spec.Backlog)*b.Seconds)))
-	if err := b.fill(ctx, n-n%batchSize, now); err != nil {
+	if err := b.fill(ctx, b.backlog(), system.Due{}); err != nil {
 		return nil, err
 	}
 	return b.measure(ctx, func(context.Context) error { return nil })
@@ -24,12 +21,12 @@ func drain(ctx context.Context, b *bench) (map[string]float64, error) {
 // flow is W3: producers and consumers at once, from the first enqueue to the last acknowledgment.
 func flow(producers int) func(context.Context, *bench) (map[string]float64, error) {
 	return func(ctx context.Context, b *bench) (map[string]float64, error) {
-		b.ledger = ledger.New(room)
+		b.open(b.room())
 		if err := b.warm(ctx, producers); err != nil {
 			return nil, err
 		}
 		return b.measure(ctx, func(ctx context.Context) error {
-			return b.enqueue(ctx, producers, 1, time.Now().Add(seconds(b.Seconds)), now)
+			return b.enqueue(ctx, production{producers: producers, batch: 1, lasts: seconds(b.Seconds)})
 		})
 	}
 }
@@ -41,7 +38,7 @@ func (b *bench) measure(ctx context.Context, enqueue func(context.Context) error
 		return nil, err
 	}
 	began := time.Now()
-	c := b.consume(ctx, queue)
+	c := b.consume(ctx, b.queues...)
 	err = enqueue(ctx)
 	if err != nil {
 		c.stop()

@@ -4,10 +4,8 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/bidemq/bide/bench/ledger"
 	"github.com/bidemq/bide/bench/system"
 )
 
@@ -16,23 +14,12 @@ const queues = 10
 
 // idle is W6: consumers of ten queues that have nothing to do.
 func idle(ctx context.Context, b *bench) (map[string]float64, error) {
-	b.ledger = ledger.New(queues)
-	names := make([]string, queues)
-	for i := range names {
-		names[i] = fmt.Sprintf("%s%d", queue, i)
-		p, err := b.system.Producer(ctx, names[i])
-		if err != nil {
-			return nil, err
-		}
-		index, _ := b.ledger.Reserve(1)
-		if err := p.Enqueue(ctx, system.Message{Body: ledger.Body(index, time.Time{})}); err != nil {
-			return nil, err
-		}
-		if err := p.Close(); err != nil {
-			return nil, err
-		}
+	b.open(queues)
+	b.queues = names(queues)
+	if err := b.greet(ctx); err != nil {
+		return nil, err
 	}
-	c := b.consume(ctx, names...)
+	c := b.consume(ctx, b.queues...)
 	defer c.stop()
 	if err := b.calm(ctx, c); err != nil {
 		return nil, err
@@ -51,6 +38,22 @@ func idle(ctx context.Context, b *bench) (map[string]float64, error) {
 	err = c.end()
 	b.faults(metrics)
 	return metrics, err
+}
+
+// greet enqueues one message into each queue.
+func (b *bench) greet(ctx context.Context) error {
+	f, foreign := b.system.(system.Foreign)
+	if !foreign {
+		return b.enqueue(ctx, production{producers: 1, batch: 1})
+	}
+	for _, q := range b.queues {
+		index, _ := b.ledger.Reserve(1)
+		_, err := f.Produce(ctx, system.Production{Queue: q, Producers: 1, Batch: 1, Size: b.body, First: index, Most: 1})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // calm waits until the first message of each queue is handled, and a moment longer.

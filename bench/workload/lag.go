@@ -6,21 +6,26 @@ import (
 	"context"
 	"time"
 
-	"github.com/bidemq/bide/bench/ledger"
 	"github.com/bidemq/bide/bench/result"
 	"github.com/bidemq/bide/bench/stats"
+	"github.com/bidemq/bide/bench/system"
 )
 
 const (
 	gap       = 500 * time.Microsecond // between the due times of W4
+	slowGap   = 5 * gap                // for systems that drain less than that
 	burstSize = 10_000                 // messages of W4b
 	lead      = 2 * time.Second        // between the first enqueue and the first due time
 )
 
 // spread is W4: messages that are due one after the other, and how late each of them came.
 func spread(ctx context.Context, b *bench) (map[string]float64, error) {
-	n := int(seconds(b.LagSeconds) / gap)
-	lags, metrics, err := b.delayed(ctx, n-n%batchSize, gap)
+	apart := gap
+	if b.spec.Slow {
+		apart = slowGap
+	}
+	n := int(seconds(b.LagSeconds) / apart)
+	lags, metrics, err := b.delayed(ctx, n-n%batchSize, apart)
 	if err != nil || len(lags) == 0 {
 		return metrics, err
 	}
@@ -53,14 +58,13 @@ func (b *bench) delayed(ctx context.Context, n int, apart time.Duration) ([]time
 		return nil, nil, err
 	}
 	first := time.Now().Truncate(time.Millisecond).Add(lead)
-	b.ledger = ledger.New(n)
-	c := b.consume(ctx, queue)
-	due := func(i int) time.Time { return first.Add(time.Duration(i) * apart) }
-	producers, batch := fillers, 1
+	b.open(n)
+	c := b.consume(ctx, b.queues...)
+	p := production{producers: fillers, batch: 1, due: system.Due{First: first, Apart: apart}}
 	if b.spec.Batch {
-		producers, batch = 16, batchSize
+		p.producers, p.batch = 16, batchSize
 	}
-	if err := b.enqueue(ctx, producers, batch, time.Time{}, due); err != nil {
+	if err := b.enqueue(ctx, p); err != nil {
 		c.stop()
 		return nil, nil, err
 	}

@@ -17,16 +17,23 @@ import (
 const (
 	queue     = "bench"
 	batchSize = 100
-	room      = 4_000_000 // messages of a run that ends by the clock, at most
 	// fillers enqueue a backlog to systems without a call for many messages.
 	fillers = 64
+	// roomBytes bounds the messages of a run that ends by the clock, and roomMost their number.
+	roomBytes = 1 << 30
+	roomMost  = 4_000_000
+	// backlogBytes bounds a backlog.
+	backlogBytes = 256 << 20
 )
+
+// room for a run that ends by the clock.
+func (b *bench) room() int { return min(roomMost, roomBytes/b.body) }
 
 // produce is W1: producers enqueue as fast as they are answered. The system is then asked how many it
 // has: what is missing is lost, what is too much is doubled.
 func produce(producers, batch int) func(context.Context, *bench) (map[string]float64, error) {
 	return func(ctx context.Context, b *bench) (map[string]float64, error) {
-		b.ledger = ledger.New(room)
+		b.open(b.room())
 		if err := b.warm(ctx, producers); err != nil {
 			return nil, err
 		}
@@ -35,7 +42,7 @@ func produce(producers, batch int) func(context.Context, *bench) (map[string]flo
 			return nil, err
 		}
 		began := time.Now()
-		if err := b.enqueue(ctx, producers, batch, began.Add(seconds(b.Seconds)), now); err != nil {
+		if err := b.enqueue(ctx, production{producers: producers, batch: batch, lasts: seconds(b.Seconds)}); err != nil {
 			return nil, err
 		}
 		took := time.Since(began)
@@ -44,9 +51,9 @@ func produce(producers, batch int) func(context.Context, *bench) (map[string]flo
 		if err := b.perMessage(ctx, before, n, metrics); err != nil {
 			return nil, err
 		}
-		stored, err := b.system.Pending(ctx, queue)
+		stored, err := b.pending(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("count what is stored: %w", err)
+			return nil, err
 		}
 		metrics[result.Lost] = float64(max(int64(n)-stored, 0))
 		metrics[result.Doubled] = float64(max(stored-int64(n), 0))
@@ -57,30 +64,47 @@ func produce(producers, batch int) func(context.Context, *bench) (map[string]flo
 // warm lets as many producers as will be needed enqueue one message into another queue, so that
 // connections are open and scripts loaded when the time is taken.
 func (b *bench) warm(ctx context.Context, producers int) error {
-	return b.together(ctx, producers, "warm", func(p system.Producer) error {
-		return p.Enqueue(ctx, system.Message{Body: ledger.Body(0, time.Time{})})
+	const other = "warm"
+	if f, ok := b.system.(system.Foreign); ok {
+		_, err := f.Produce(ctx, system.Production{Queue: other, Producers: producers, Batch: 1, Size: b.body, Most: producers})
+		return err
+	}
+	return b.together(ctx, producers, []string{other}, func(ps []system.Producer) error {
+		return ps[0].Enqueue(ctx, system.Message{Body: ledger.Body(b.body, 0, time.Time{})})
 	})
 }
 
-// enqueue lets producers enqueue until an instant, or until the ledger is full; a zero instant is
-// never. The due time of a message follows from its index.
-func (b *bench) enqueue(ctx context.Context, producers, batch int, until time.Time, due func(index int) time.Time) error {
-	return b.together(ctx, producers, queue, func(p system.Producer) error {
-		ms := make([]system.Message, batch)
-		for until.IsZero() || time.Now().Before(until) {
-			first, ok := b.ledger.Reserve(batch)
+// production of messages by producers, each of which waits for its answers.
+type production struct {
+	producers int
+	batch     int
+	lasts     time.Duration // 0 is until the ledger is full
+	due       system.Due
+}
+
+// enqueue lets producers enqueue. The queue and the due time of a message follow from its index.
+func (b *bench) enqueue(ctx context.Context, p production) error {
+	if f, ok := b.system.(system.Foreign); ok {
+		return b.order(ctx, f, p)
+	}
+	until := time.Now().Add(p.lasts)
+	return b.together(ctx, p.producers, b.queues, func(queues []system.Producer) error {
+		ms := make([]system.Message, p.batch)
+		for p.lasts == 0 || time.Now().Before(until) {
+			first, ok := b.ledger.Reserve(p.batch)
 			if !ok {
 				return nil
 			}
 			for i := range ms {
-				d := due(first + i)
-				ms[i] = system.Message{Body: ledger.Body(first+i, d), Due: d}
+				due := p.due.Of(first + i)
+				ms[i] = system.Message{Index: first + i, Body: b.ledger.Body(first+i, due), Due: due}
 			}
+			q := queues[first/p.batch%len(queues)]
 			var err error
-			if batch == 1 {
-				err = p.Enqueue(ctx, ms[0])
+			if p.batch == 1 {
+				err = q.Enqueue(ctx, ms[0])
 			} else {
-				err = p.EnqueueBatch(ctx, ms)
+				err = q.EnqueueBatch(ctx, ms)
 			}
 			if err != nil {
 				return err
@@ -90,22 +114,42 @@ func (b *bench) enqueue(ctx context.Context, producers, batch int, until time.Ti
 	})
 }
 
-// together runs something with as many producers, each in a goroutine. Their connections are opened
-// before the first begins.
-func (b *bench) together(ctx context.Context, producers int, queue string, do func(system.Producer) error) error {
-	all := make([]system.Producer, producers)
+// order is enqueue where somebody else does it.
+func (b *bench) order(ctx context.Context, f system.Foreign, p production) error {
+	free := b.ledger.Free()
+	first, _ := b.ledger.Reserve(free)
+	sent, err := f.Produce(ctx, system.Production{
+		Queue: b.queues[0], Producers: p.producers, Batch: p.batch, Size: b.body, First: first, Most: free, For: p.lasts, Due: p.due,
+	})
+	if err != nil {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	b.ledger.Return(free - sent)
+	return nil
+}
+
+// together runs something with as many producers, each in a goroutine and with every queue. Their
+// connections are opened before the first begins.
+func (b *bench) together(ctx context.Context, producers int, queues []string, do func([]system.Producer) error) error {
+	local, ok := b.system.(system.Local)
+	if !ok {
+		return fmt.Errorf("%s is neither local nor foreign", b.spec.Name)
+	}
+	all := make([][]system.Producer, producers)
 	for i := range all {
-		p, err := b.system.Producer(ctx, queue)
-		if err != nil {
-			return err
+		for _, q := range queues {
+			p, err := local.Producer(ctx, q)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = p.Close() }() // what it was answered is all that counts
+			all[i] = append(all[i], p)
 		}
-		defer func() { _ = p.Close() }() // what it was answered is all that counts
-		all[i] = p
 	}
 	errs := make([]error, producers)
 	var wg sync.WaitGroup
-	for i, p := range all {
-		wg.Go(func() { errs[i] = do(p) })
+	for i, ps := range all {
+		wg.Go(func() { errs[i] = do(ps) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -115,10 +159,10 @@ func (b *bench) together(ctx context.Context, producers int, queue string, do fu
 }
 
 // fill enqueues n messages in the fastest way that the system has.
-func (b *bench) fill(ctx context.Context, n int, due func(index int) time.Time) error {
-	b.ledger = ledger.New(n)
+func (b *bench) fill(ctx context.Context, n int, due system.Due) error {
+	b.open(n)
 	if b.spec.Batch {
-		return b.enqueue(ctx, 16, batchSize, time.Time{}, due)
+		return b.enqueue(ctx, production{producers: 16, batch: batchSize, due: due})
 	}
-	return b.enqueue(ctx, fillers, 1, time.Time{}, due)
+	return b.enqueue(ctx, production{producers: fillers, batch: 1, due: due})
 }

@@ -4,6 +4,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,9 +49,17 @@ func (w Workload) Suits(s system.Spec) bool {
 	return (s.Batch || !w.Batch) && !slices.Contains(s.Skip, w.Name)
 }
 
+// Shape of a workload. The zero value is the usual one.
+type Shape struct {
+	Body   int // bytes of a body, 0 is ledger.Size
+	Queues int // that messages are spread over, 0 is 1
+}
+
 // bench is one run: a system that was just started, and the settings.
 type bench struct {
 	result.Settings
+	body   int
+	queues []string // that messages are spread over
 	spec   system.Spec
 	host   *server.Host
 	system system.Running
@@ -59,18 +68,30 @@ type bench struct {
 }
 
 // Run starts a system, measures one workload and ends the system.
-func (w Workload) Run(ctx context.Context, spec system.Spec, host *server.Host, settings result.Settings) (metrics map[string]float64, err error) {
+func (w Workload) Run(ctx context.Context, spec system.Spec, host *server.Host, settings result.Settings, shape Shape) (metrics map[string]float64, err error) {
 	running, err := spec.Start(ctx, host)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	b := &bench{Settings: settings, spec: spec, host: host, system: running}
+	b := &bench{Settings: settings, body: cmp.Or(shape.Body, ledger.Size), queues: []string{queue}, spec: spec, host: host, system: running}
+	if shape.Queues > 1 {
+		b.queues = names(shape.Queues)
+	}
 	defer func() {
 		if cerr := b.close(); err == nil {
 			err = cerr
 		}
 	}()
 	return w.run(ctx, b)
+}
+
+// names of so many queues.
+func names(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s%d", queue, i)
+	}
+	return all
 }
 
 func (b *bench) close() error {
@@ -80,6 +101,16 @@ func (b *bench) close() error {
 	b.closed = true
 	return b.system.Close()
 }
+
+// backlog is how many messages are to wait: as many as the system drains in about the seconds that
+// producers get, in whole batches, and not more than the machine has room for.
+func (b *bench) backlog() int {
+	n := min(b.Messages, max(batchSize, int(float64(b.spec.Backlog)*b.Seconds)), backlogBytes/b.body)
+	return n - n%batchSize
+}
+
+// open begins a ledger for as many messages as can come.
+func (b *bench) open(room int) { b.ledger = ledger.New(room, b.body) }
 
 // seconds as a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -3,7 +3,8 @@
 package workload_test
 
 import (
-	"os/exec"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func TestWorkloads(t *testing.T) {
 			host, err := server.NewHost(t.TempDir())
 			assert.NoError(t, err)
 			defer host.Close()
-			metrics, err := w.Run(t.Context(), memory, host, settings)
+			metrics, err := w.Run(t.Context(), memory, host, settings, workload.Shape{})
 			assert.NoError(t, err)
 			assert.True(t, metrics[result.Messages] > 0, metrics)
 			for _, fault := range []string{result.Lost, result.Doubled, result.Early} {
@@ -54,15 +55,15 @@ func TestSystems(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			for _, p := range s.Programs {
-				if _, err := exec.LookPath(p); err != nil {
-					t.Skipf("%s is not on the path", p)
-				}
+			if err := s.Available(); err != nil {
+				t.Skip(err)
 			}
-			host, err := server.NewHost(t.TempDir())
+			dir := t.TempDir()
+			assert.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) // PostgreSQL runs as somebody else
+			host, err := server.NewHost(dir)
 			assert.NoError(t, err)
 			defer host.Close()
-			metrics, err := flow.Run(t.Context(), s, host, result.Settings{Seconds: 0.05})
+			metrics, err := flow.Run(t.Context(), s, host, result.Settings{Seconds: 0.05}, workload.Shape{})
 			assert.NoError(t, err)
 			assert.True(t, metrics[result.Messages] > 0, metrics)
 			for _, fault := range []string{result.Lost, result.Doubled, result.Early} {
