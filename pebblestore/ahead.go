@@ -25,6 +25,9 @@ const (
 	aheadInStore  = 64 << 20
 )
 
+// sight is how far claims look ahead.
+type sight struct{ records, later int }
+
 // ahead are the first waiting records without a key of a priority, in the order of their places, so
 // that a claim need not look for them on the disk: all whose places are below its end.
 type ahead struct {
@@ -96,6 +99,7 @@ func (c *call) leaveAhead(priority int, p place) {
 // cut forgets all but the first n records of a priority.
 func (c *call) cut(priority, n int) {
 	a := &c.ahead[priority]
+	c.strayed = c.strayed || n < len(a.recs) // they may have been written in this transaction
 	for i := n; i < len(a.recs); i++ {
 		c.weigh(-a.recs[i].weight())
 		if i == n {
@@ -122,7 +126,7 @@ func (c *call) weigh(by int64) {
 func (r *record) weight() int64 { return aheadOverhead + int64(len(r.id)+len(r.key)+len(r.payload)) }
 
 func (c *call) overweight(n int) bool {
-	return n > aheadRecords || n > 1 && c.aheadSize > aheadBytes || n > aheadFew && c.t.store.ahead > aheadInStore
+	return n > c.t.store.sight.records || n > 1 && c.aheadSize > aheadBytes || n > aheadFew && c.t.store.ahead > aheadInStore
 }
 
 // upcoming returns the first waiting record without a key of a priority, nil if there is none.
@@ -173,7 +177,7 @@ func (c *call) readAhead(priority int) error {
 			return false, err
 		}
 		a.end = p
-		if full = len(a.recs) > 0 && c.overweight(len(a.recs)+1) || later == aheadLater; full {
+		if full = len(a.recs) > 0 && c.overweight(len(a.recs)+1) || later >= c.t.store.sight.later; full {
 			return false, nil
 		}
 		r, encoded, err := records.waiting(p.seq, isStateful(it.Value()))

@@ -17,6 +17,9 @@ type call struct {
 	*queue
 	t   *txn
 	now int64
+
+	grant   *grant    // of what the call leases, nil so far
+	granted []*record // and what it has leased
 }
 
 // on runs a function on a queue, after what time has done to it is worked off, and tells those who
@@ -52,6 +55,7 @@ func (t *txn) still(queue string, run func(c *call) error) error {
 
 // end runs also after an error: a sweep before it may have done something.
 func (c *call) end() {
+	c.writeGrant()
 	_ = c.settleTurns() // what cannot be read is met again by who needs it
 	if c.takeSooner() {
 		c.total.Wakeups += c.t.store.notices.send(c.name)

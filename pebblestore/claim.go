@@ -196,7 +196,7 @@ func (k *claim) lease(r *record) {
 	r.attempts++
 	r.deliveries++
 	r.state, r.token, r.until, r.by = storage.Leased, k.token, k.now+millis(k.Lease), k.By
-	k.t.set(seqKey(kindLease, k.name, r.seq), encodeState(r))
+	k.grantTo(r)
 	k.leases.add(r)
 	k.tally(r, storage.Leased, 1)
 	if r.key != "" {

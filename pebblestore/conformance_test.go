@@ -16,6 +16,15 @@ func TestConformanceInMemory(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Engine { return openTest(t, Options{}, vfs.NewMem()) })
 }
 
+// What is kept in memory changes no answer: here it is hardly anything.
+func TestConformanceShortSighted(t *testing.T) {
+	storagetest.Run(t, func(t *testing.T) storage.Engine {
+		s := openTest(t, Options{}, vfs.NewMem())
+		s.sight = sight{3, 1}
+		return s
+	})
+}
+
 func TestConformanceOnDisk(t *testing.T) {
 	storagetest.Rules(t, func(t *testing.T) storage.Engine {
 		s, err := Open(t.TempDir(), Options{})

@@ -174,6 +174,6 @@ func (c *call) follow(r *record, next draft) {
 	c.store(kindSuccessor, r.seq, next.record, next.payload)
 	if !r.successor {
 		r.successor = true
-		c.t.set(seqKey(kindLease, c.name, r.seq), encodeState(r))
+		c.grantTo(r)
 	}
 }

@@ -15,7 +15,8 @@ const (
 	kindQueue     = 'Q'
 	kindRecord    = 'R'
 	kindState     = 'S'
-	kindLease     = 'L'
+	kindLease     = 'L' // of the first two formats
+	kindGrant     = 'C'
 	kindSuccessor = 'U'
 	kindWaiting   = 'W'
 	kindExpiry    = 'X'

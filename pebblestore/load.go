@@ -46,6 +46,9 @@ func (t *txn) queue(name string) (*queue, error) {
 			q.ahead[p].end = endless
 		}
 	}
+	if err := t.loadGrants(q); err != nil {
+		return nil, err
+	}
 	if err := t.loadLeases(q); err != nil {
 		return nil, err
 	}
@@ -157,43 +160,32 @@ func (t *txn) countWindows(q *queue) error {
 	})
 }
 
+// loadLeases reads the leases of the first two formats, which had a key for each, and makes a grant of
+// them. It is done once, for all of them.
 func (t *txn) loadLeases(q *queue) error {
+	c := &call{queue: q, t: t}
 	all := prefix(kindLease, q.name)
-	return t.scan(all, after(all), func(it *pebble.Iterator) (bool, error) {
+	err := t.scan(all, after(all), func(it *pebble.Iterator) (bool, error) {
 		seq, err := number(it.Key())
 		if err != nil {
 			return false, err
 		}
-		r, err := t.leased(q, seq, it.Value())
+		r, err := t.leased(q, seq, func(r *record) error { return decodeState(it.Value(), r) })
 		if err != nil {
 			return false, err
 		}
 		if r != nil {
 			q.leases.add(r)
 			q.token = max(q.token, r.token)
+			c.grantTo(r)
 		}
 		return true, nil
 	})
-}
-
-// leased puts a leased record together, nil if there is a lease without a record.
-func (t *txn) leased(q *queue, seq int64, lease []byte) (*record, error) {
-	var r *record
-	_, err := t.get(q, "", seqKey(kindRecord, q.name, seq), func(value []byte) (err error) {
-		var encoded []byte
-		if r, encoded, err = decodeRecord(value); err == nil {
-			r.size, err = payloadSize(encoded)
-		}
+	if err != nil || c.grant == nil {
 		return err
-	})
-	if r == nil || err != nil {
-		return nil, err
 	}
-	if err := decodeState(lease, r); err != nil {
-		return nil, fmt.Errorf("lease of %q: %w", r.id, err)
-	}
-	if r.state != storage.Leased {
-		return nil, fmt.Errorf("%w: lease of %q says %s", storage.ErrFormat, r.id, r.state)
-	}
-	return r, nil
+	t.delRange(all, after(all))
+	c.writeGrant()
+	t.change(q, true)
+	return nil
 }

@@ -39,6 +39,8 @@ type queue struct {
 	dead      bound
 	ending    bound // dedup windows; the place has no sequence
 	leases    leases
+	grants    map[int64]*grant // by number, those that have a lease
+	lastGrant int64
 	ahead     [priorities]ahead
 	aheadSize int64           // bytes in memory of what is ahead
 	strayed   bool            // a place was written in this transaction that ahead does not know
@@ -61,7 +63,7 @@ type queue struct {
 }
 
 func newQueue(name string) *queue {
-	q := &queue{name: name, leases: leases{byID: map[string]*record{}, byKey: map[string][]*record{}}}
+	q := &queue{name: name, leases: leases{byID: map[string]*record{}, byKey: map[string][]*record{}}, grants: map[int64]*grant{}}
 	for i := range q.waiting {
 		for _, b := range [...]*bound{&q.waiting[i], &q.keyed[i], &q.turns[i]} {
 			b.first(place{}, false)

@@ -40,6 +40,7 @@ type record struct {
 
 	payload  []byte // encoded; nil if it is on disk only
 	stateful bool   // S exists
+	grant    *grant // of a leased record
 	heap     int    // index among the leases
 	inKey    int    // index among the leases of the key
 }

@@ -20,7 +20,7 @@ import (
 // what has to be there. What leads to keys comes before the keys, which are made anew from their
 // records, and leases are looked at again for keys of which nothing waits.
 var repairOrder = [...]byte{
-	kindRecord, kindState, kindLease, kindSuccessor,
+	kindRecord, kindState, kindGrant, kindSuccessor,
 	kindWaiting, kindKeyed, kindExpiry, kindDead, kindDone, kindUntold, kindID, kindFinished, kindWindow, kindEnding,
 	kindTurn, kindSize, kindHead, kindIdle, kindMember, leasedKeys, kindKey,
 }
@@ -110,7 +110,7 @@ func (r *repair) run(pass int, from []byte, limit int, out *storage.Repaired) er
 // entries reads the next keys of a kind.
 func (r *repair) entries(kind byte, from []byte, limit int) ([]entry, error) {
 	if kind == leasedKeys {
-		kind = kindLease
+		return r.leasedEntries(from, limit), nil
 	}
 	all := prefix(kind, r.name)
 	start := all
@@ -123,6 +123,22 @@ func (r *repair) entries(kind byte, from []byte, limit int) ([]entry, error) {
 		return len(found) < limit, nil
 	})
 	return found, err
+}
+
+// leasedEntries are the sequences of the next leased records.
+func (r *repair) leasedEntries(from []byte, limit int) []entry {
+	var seqs []int64
+	for _, rec := range r.leases.byEnd {
+		if rec.key != "" && (from == nil || bytes.Compare(appendNumber(nil, rec.seq), from) > 0) {
+			seqs = append(seqs, rec.seq)
+		}
+	}
+	slices.Sort(seqs)
+	var found []entry
+	for _, seq := range seqs[:min(limit, len(seqs))] {
+		found = append(found, entry{rest: appendNumber(nil, seq)})
+	}
+	return found
 }
 
 // look compares one entry with the records.

@@ -13,6 +13,12 @@ func (r *repair) wrong(kind byte, e entry) (string, error) {
 		return r.wrongWindow(e)
 	case kindEnding:
 		return r.wrongEnding(e)
+	case kindGrant:
+		n, err := number(e.rest)
+		if err != nil || r.grants[n] != nil {
+			return "", err
+		}
+		return "lease without record", nil
 	case kindID:
 		owner, err := r.owner(string(e.rest))
 		if err != nil || owner != nil {
@@ -44,8 +50,6 @@ func (r *repair) wrong(kind byte, e entry) (string, error) {
 	switch kind {
 	case kindState:
 		belongs = rec.state != storage.Leased
-	case kindLease:
-		belongs = rec.state == storage.Leased
 	case kindSuccessor:
 		belongs = rec.successor
 	case kindWaiting, kindKeyed:
@@ -82,7 +86,6 @@ func (r *repair) wrong(kind byte, e entry) (string, error) {
 // missing names an entry whose record is missing or is in another state.
 var missing = map[byte]string{
 	kindState:     "state without record",
-	kindLease:     "lease without record",
 	kindSuccessor: "successor without record",
 	kindWaiting:   "place without record",
 	kindExpiry:    "place without record",

@@ -97,8 +97,7 @@ func (c *call) extend(receipt storage.Receipt, lease int64) bool {
 	c.mark()
 	r.until = c.now + lease
 	c.leases.moved(r)
-	c.t.set(seqKey(kindLease, c.name, r.seq), encodeState(r))
-	c.t.touch(c.queue, r.id)
+	c.grantTo(r)
 	return true
 }
 

@@ -50,8 +50,9 @@ type Store struct {
 	lost    error // of Close
 
 	queues map[string]*queue // those that exist and were used; belongs to the writer
-	ahead  int64             // bytes in memory of what is ahead in all queues; belongs to the writer
-	locks  *locks            // nil until the first use; belongs to the writer
+	sight  sight
+	ahead  int64  // bytes in memory of what is ahead in all queues; belongs to the writer
+	locks  *locks // nil until the first use; belongs to the writer
 }
 
 var _ storage.Engine = (*Store)(nil)
@@ -95,6 +96,7 @@ func open(dir string, o Options, disk vfs.FS) (*Store, error) {
 		closed:    make(chan struct{}),
 		stopped:   make(chan struct{}),
 		queues:    map[string]*queue{},
+		sight:     sight{aheadRecords, aheadLater},
 	}
 	var err error
 	if s.lock, err = claimDirectory(disk, dir); err != nil {

@@ -94,7 +94,7 @@ func (c *call) unplace(r *record) {
 	c.t.touch(c.queue, r.id)
 	if r.state == storage.Leased {
 		c.leases.remove(r)
-		c.t.del(seqKey(kindLease, c.name, r.seq))
+		c.ungrant(r)
 		c.tally(r, storage.Leased, -1)
 		if r.key != "" {
 			c.group(r)
