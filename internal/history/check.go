@@ -53,6 +53,7 @@ type Rewound struct {
 	Answered int // messages that were stored within
 	Lost     int // those of them that are gone, and nothing says why
 	Again    int // deliveries of what had been settled within
+	Tokens   int // tokens that two primaries have handed out for different messages
 }
 
 // String is the report in a few lines, and all violations.
@@ -60,8 +61,8 @@ func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d messages, %d deliveries, duplicates by reason %v, %d violations", r.Messages, r.Deliveries, r.Duplicates, len(r.Violations))
 	if r.Rewound != (Rewound{}) {
-		fmt.Fprintf(&b, "; around failovers %d were stored, %d of them lost, %d handed out again after they were settled",
-			r.Rewound.Answered, r.Rewound.Lost, r.Rewound.Again)
+		fmt.Fprintf(&b, "; around failovers %d were stored, %d of them lost, %d handed out again after they were settled, %d tokens were given to two",
+			r.Rewound.Answered, r.Rewound.Lost, r.Rewound.Again, r.Rewound.Tokens)
 	}
 	for _, v := range r.Violations {
 		b.WriteString("\n" + v.String())
@@ -201,7 +202,7 @@ func (c *checker) notEarly() {
 			continue
 		}
 		for _, e := range c.story.enqueues {
-			if e.Fate == OK && e.Seq == d.Seq && e.Outcome != storage.Duplicate && d.Now.Before(e.Due) && !c.rewound(e.Call) {
+			if e.Fate == OK && e.Seq == d.Seq && e.Outcome != storage.Duplicate && d.Now.Before(e.Due) && !c.rewound(e.Call) && !c.turned(e, d) {
 				c.violated(NotEarly, "delivery with token %d came %s before the time that the producer was told", d.Token, e.Due.Sub(d.Now))
 			}
 		}

@@ -85,7 +85,7 @@ func (c *checker) again() {
 	}
 }
 
-// turned says whether the clock of the engine was turned between two deliveries.
+// turned says whether the clock of the engine was turned between two calls.
 func (c *checker) turned(before, d event) bool {
 	return slices.ContainsFunc(c.Turns, func(s Span) bool { return s.meets(before.Began, d.Ended) })
 }
@@ -170,7 +170,10 @@ func (c *checker) tokens(calls []Call) {
 	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.Token, b.Token) })
 	for i := 1; i < len(grants); i++ {
 		before, g := grants[i-1], grants[i]
+		split := c.rewound(g.Call) && c.rewound(before.Call) // two primaries for a while
 		switch {
+		case g.Token <= before.last && split && g.ID != before.ID:
+			c.report.Rewound.Tokens++ // a receipt names the message too
 		case g.Token <= before.last:
 			c.violated(OneOwner, "token %d was handed out for %s, and for %s a token up to %d", g.Token, g.ID, before.ID, before.last)
 		case g.Ended.Before(before.Began):

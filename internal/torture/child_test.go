@@ -12,12 +12,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/bidemq/bide"
 	"github.com/bidemq/bide/internal/history"
+	"github.com/bidemq/bide/pebblestore"
 	"github.com/bidemq/bide/redisstore"
 	"github.com/bidemq/bide/storage"
 )
@@ -28,7 +30,28 @@ const (
 	envStore = "BIDE_TORTURE_STORE"
 	envDir   = "BIDE_TORTURE_DIR"
 	envSeed  = "BIDE_TORTURE_SEED"
+	envPace  = "BIDE_TORTURE_PACE" // how many times slower than at full speed
 )
+
+// inDirectory is how a directory is named, beside the URLs of Redis.
+const inDirectory = "directory:"
+
+// openStore opens what a name says. A directory may still be held by a process that was killed.
+func openStore(ctx context.Context, name string) (storage.Engine, error) {
+	dir, ok := strings.CutPrefix(name, inDirectory)
+	if !ok {
+		return redisstore.OpenWith(ctx, name, redisstore.Options{Logger: slog.New(slog.DiscardHandler)})
+	}
+	for end := time.Now().Add(5 * time.Second); ; pause(ctx, 10*time.Millisecond) {
+		store, err := pebblestore.Open(dir, pebblestore.Options{Logger: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			return store, nil
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
 
 // child produces and consumes until it is told to end, or killed.
 func child(name string) error {
@@ -38,11 +61,16 @@ func child(name string) error {
 	if err != nil {
 		return err
 	}
+	pace, err := strconv.Atoi(os.Getenv(envPace))
+	if err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is an error of the write
 	file, err := os.Create(filepath.Join(os.Getenv(envDir), name))
 	if err != nil {
 		return err
 	}
-	engine, err := redisstore.OpenWith(ctx, os.Getenv(envStore), redisstore.Options{Logger: slog.New(slog.DiscardHandler)})
+	engine, err := openStore(ctx, os.Getenv(envStore))
 	if err != nil {
 		return nil // the server may be down: another process comes
 	}
@@ -50,7 +78,7 @@ func child(name string) error {
 	recorded := recorder.Engine(engine)
 	var parts sync.WaitGroup
 	for i := range uint64(2) {
-		parts.Go(func() { produce(ctx, recorded, rand.New(rand.NewPCG(seed, i))) })
+		parts.Go(func() { produce(ctx, recorded, rand.New(rand.NewPCG(seed, i)), pace) })
 	}
 	err = consume(ctx, recorded, name, rand.New(rand.NewPCG(seed, 9)), true)
 	parts.Wait()
@@ -58,7 +86,7 @@ func child(name string) error {
 }
 
 // produce enqueues, cancels and reschedules. Few ids meet often; what fails is in the history.
-func produce(ctx context.Context, engine storage.Engine, rnd *rand.Rand) {
+func produce(ctx context.Context, engine storage.Engine, rnd *rand.Rand, pace int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		recs := make([]storage.Record, 1+rnd.IntN(5))
 		for i := range recs {
@@ -82,7 +110,7 @@ func produce(ctx context.Context, engine storage.Engine, rnd *rand.Rand) {
 		case 1:
 			_, _ = engine.Edit(ctx, time.Time{}, queue, id, storage.Edit{Delay: new(time.Duration(rnd.IntN(300)) * time.Millisecond)})
 		}
-		pause(ctx, time.Duration(2+rnd.IntN(10))*time.Millisecond)
+		pause(ctx, time.Duration(pace*(2+rnd.IntN(10)))*time.Millisecond)
 	}
 }
 

@@ -3,62 +3,124 @@
 package torture
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/internal/history"
 	"github.com/bidemq/bide/internal/redistest"
+	"github.com/bidemq/bide/storage"
 )
 
-// ring is where it happens: the server, the processes, and what is done to them.
-type ring struct {
-	t      *testing.T
-	rnd    *rand.Rand
-	server *redistest.Server
-	dir    string // of the histories
-	count  int    // processes started so far
-	living []*exec.Cmd
-	faults map[string]int
+// place is where messages are kept while they are tortured.
+type place interface {
+	name() string
+	url() string            // that the processes open
+	crowd() int             // processes at a time
+	faults(r *ring) []fault // beside those of processes
+	mend(r *ring)           // ends what faults have left, so that everything runs again
 }
 
-func newRing(t *testing.T, rnd *rand.Rand, server *redistest.Server) *ring {
-	r := &ring{t: t, rnd: rnd, server: server, dir: t.ArtifactDir(), faults: map[string]int{}}
+// fault is something that happens. It is over when it returns, though not what follows from it.
+type fault struct {
+	name string
+	do   func()
+}
+
+// ring is where it happens: the store, the processes, and what is done to them.
+type ring struct {
+	*testing.T
+	rnd    *rand.Rand
+	place  place
+	dir    string // of the histories
+	pace   int    // 1 is full speed
+	count  int    // processes started so far
+	living []*living
+	done   map[string]int // faults
+	terms  history.Terms
+}
+
+// living is a process that runs.
+type living struct {
+	*exec.Cmd
+	history string // file
+	read    int64  // of it, by goesOn
+}
+
+func newRing(t *testing.T, rnd *rand.Rand, p place) *ring {
+	r := &ring{
+		T: t, rnd: rnd, place: p, dir: filepath.Join(t.ArtifactDir(), p.name()), pace: 1, done: map[string]int{},
+		terms: history.Terms{Patience: time.Second, Repeats: true},
+	}
+	assert.NoError(t, os.MkdirAll(r.dir, 0o755))
 	t.Cleanup(func() {
-		for _, cmd := range r.living {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
+		for _, p := range r.living {
+			r.kill(p)
 		}
 	})
 	return r
 }
 
-func (r *ring) start() {
+func (r *ring) start() *living { return r.startAt(r.place.url()) }
+
+// startAt starts a process that knows the store by an address of its own.
+func (r *ring) startAt(url string) *living {
 	r.count++
 	name := "process" + strconv.Itoa(r.count)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envName+"="+name, envStore+"="+r.server.URL(), envDir+"="+r.dir,
+	cmd.Env = append(os.Environ(), envName+"="+name, envStore+"="+url, envDir+"="+r.dir, envPace+"="+strconv.Itoa(r.pace),
 		envSeed+"="+strconv.FormatUint(r.rnd.Uint64(), 10), "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
-	assert.NoError(r.t, cmd.Start())
-	r.living = append(r.living, cmd)
+	assert.NoError(r, cmd.Start())
+	p := &living{Cmd: cmd, history: filepath.Join(r.dir, name)}
+	r.living = append(r.living, p)
+	return p
+}
+
+// kill ends a process at once.
+func (r *ring) kill(p *living) {
+	_ = p.Process.Kill() // it may have ended
+	_ = p.Wait()         // says that it was killed
+	for i := range r.living {
+		if r.living[i] == p {
+			r.living = append(r.living[:i], r.living[i+1:]...)
+			return
+		}
+	}
 }
 
 // run makes faults happen for a while.
 func (r *ring) run(long time.Duration) {
 	end := time.Now().Add(long)
-	for range processes {
+	for range r.place.crowd() {
 		r.start()
 	}
 	r.wait(300 * time.Millisecond)
 	for time.Now().Before(end) {
-		r.fault()
-		r.wait(time.Duration(50+r.rnd.IntN(400)) * time.Millisecond)
+		all := append(r.ofProcesses(), r.place.faults(r)...)
+		r.happen(all[r.rnd.IntN(len(all))])
+		r.wait(r.upTo(50, 450))
 	}
+	r.place.mend(r)
+}
+
+func (r *ring) happen(f fault) {
+	r.done[f.name]++
+	f.do()
+}
+
+// upTo is a length of time between two numbers of milliseconds.
+func (r *ring) upTo(least, most int) time.Duration {
+	return time.Duration(least+r.rnd.IntN(most-least)) * time.Millisecond
 }
 
 func (r *ring) wait(d time.Duration) {
@@ -67,51 +129,91 @@ func (r *ring) wait(d time.Duration) {
 	<-t.C
 }
 
-func (r *ring) fault() {
-	i := r.rnd.IntN(len(r.living))
-	victim := r.living[i].Process
-	all := []struct {
-		name string
-		do   func()
-	}{
+// ofProcesses are the faults that happen to processes.
+func (r *ring) ofProcesses() []fault {
+	victim := r.living[r.rnd.IntN(len(r.living))]
+	return []fault{
 		{"process killed", func() {
-			_ = victim.Kill()
-			_ = r.living[i].Wait()
-			r.living = append(r.living[:i], r.living[i+1:]...)
+			r.kill(victim)
 			r.start()
 		}},
 		{"process stopped for longer than its leases", func() {
-			assert.NoError(r.t, victim.Signal(syscall.SIGSTOP))
+			assert.NoError(r, victim.Process.Signal(syscall.SIGSTOP))
 			r.wait(lease + 200*time.Millisecond)
-			assert.NoError(r.t, victim.Signal(syscall.SIGCONT))
-		}},
-		{"server killed", func() {
-			r.server.Kill()
-			r.wait(time.Duration(r.rnd.IntN(300)) * time.Millisecond)
-			r.server.Restart(r.t, redistest.AppendOnly("always"))
-		}},
-		{"scripts flushed", func() { r.server.Do(r.t, "SCRIPT", "FLUSH") }},
-		{"connections cut", func() { r.server.Do(r.t, "CLIENT", "KILL", "TYPE", "normal") }},
-		{"notices cut", func() { r.server.Do(r.t, "CLIENT", "KILL", "TYPE", "pubsub") }},
-		{"clients paused", func() { r.server.Do(r.t, "CLIENT", "PAUSE", "300") }},
-		{"server full", func() {
-			r.server.Do(r.t, "CONFIG", "SET", "maxmemory", "1mb")
-			r.wait(200 * time.Millisecond)
-			r.server.Do(r.t, "CONFIG", "SET", "maxmemory", "0")
+			assert.NoError(r, victim.Process.Signal(syscall.SIGCONT))
 		}},
 	}
-	f := all[r.rnd.IntN(len(all))]
-	r.faults[f.name]++
-	f.do()
+}
+
+// mayLose says that what was answered from a while ago until now, or until the returned function is
+// called, may be lost.
+func (r *ring) mayLose(ago time.Duration) (until func()) {
+	r.terms.Rewinds = append(r.terms.Rewinds, history.Span{From: time.Now().Add(-ago), To: time.Now()})
+	last := &r.terms.Rewinds[len(r.terms.Rewinds)-1]
+	return func() { last.To = time.Now() }
+}
+
+// goesOn waits until every process has enqueued and claimed again, and says how long that took.
+func (r *ring) goesOn() time.Duration {
+	r.Helper()
+	began := time.Now()
+	for _, p := range r.living {
+		redistest.Until(r, p.history+" begins", func() bool {
+			file, err := os.Stat(p.history)
+			if err == nil {
+				p.read = file.Size()
+			}
+			return err == nil
+		})
+	}
+	for _, p := range r.living {
+		enqueued, claimed := false, false
+		redistest.Until(r, p.history+" goes on", func() bool {
+			for _, line := range r.news(p) {
+				ok := bytes.Contains(line, []byte(`"fate":"ok"`))
+				enqueued = enqueued || ok && bytes.Contains(line, []byte(`"op":"enqueue"`))
+				claimed = claimed || ok && bytes.Contains(line, []byte(`"op":"claim"`))
+			}
+			return enqueued && claimed
+		})
+	}
+	return time.Since(began)
+}
+
+// news are the lines that a process has written since they were asked for.
+func (r *ring) news(p *living) [][]byte {
+	r.Helper()
+	file, err := os.Open(p.history)
+	assert.NoError(r, err)
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.NewSectionReader(file, p.read, 1<<40))
+	assert.NoError(r, err)
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	p.read += int64(whole)
+	return bytes.Split(text[:whole], []byte("\n"))
 }
 
 // stop tells all processes to end, and waits for them.
 func (r *ring) stop() {
-	for _, cmd := range r.living {
-		assert.NoError(r.t, cmd.Process.Signal(syscall.SIGTERM))
+	for _, p := range r.living {
+		assert.NoError(r, p.Process.Signal(syscall.SIGTERM))
 	}
-	for _, cmd := range r.living {
-		assert.NoError(r.t, cmd.Wait())
+	for _, p := range r.living {
+		assert.NoError(r, p.Wait())
 	}
 	r.living = nil
+}
+
+// judge handles what is left, and checks the history of it all.
+func (r *ring) judge(store storage.Engine) history.Report {
+	r.Helper()
+	drain(r.T, store, r.dir)
+	report := check(r.T, store, r.dir, r.terms)
+	r.Logf("%s: %v", r.place.name(), r.done)
+	if len(report.Violations) > 0 {
+		r.Log("the histories are in " + r.dir)
+		r.Fatal(fmt.Sprint(report))
+	}
+	r.Log(report)
+	return report
 }

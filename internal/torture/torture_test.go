@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package torture runs producers and consumers as processes of their own, lets faults happen to them
-// and to their Redis, and checks the history of it all.
+// Package torture runs producers and consumers as processes of their own, lets faults happen to them,
+// to where their messages are kept and to the network in between, and checks the history of it all.
 //
 //	BIDE_TORTURE_FOR=10m BIDE_SEED=42 go test ./internal/torture -run TestTorture -v
 //
-// The seed chooses the features of the queue, the messages and the faults; instants differ from run to
-// run. The short form is part of every test run.
+// The seed chooses the place, the features of the queue, the messages and the faults; instants differ
+// from run to run. The short form is part of every test run. docs/torture.md tells more.
 package torture
 
 import (
@@ -23,14 +23,12 @@ import (
 	"github.com/bidemq/bide/internal/assert"
 	"github.com/bidemq/bide/internal/history"
 	"github.com/bidemq/bide/internal/redistest"
-	"github.com/bidemq/bide/redisstore"
 	"github.com/bidemq/bide/storage"
 )
 
 const (
-	queue     = "torture"
-	processes = 4
-	lease     = 2 * time.Second
+	queue = "torture"
+	lease = 2 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -57,48 +55,105 @@ var features = []struct {
 	{"bounds that refuse", storage.ConfigEdit{MaxLen: new(60), MaxPerKey: new(20), KeyIdle: new(30 * time.Second)}},
 }
 
+// places start where messages are kept.
+var places = []struct {
+	name  string
+	start func(t *testing.T, rnd *rand.Rand) place
+}{
+	{"one", startOne},
+	{"clock", startClock},
+	{"directory", startDirectory},
+	{"sentinel", startSentinel},
+	{"cluster", startCluster},
+}
+
+// round is the longest that faults happen in one place, before the history is checked.
+const round = 30 * time.Second
+
 // Nothing is lost, invented, early, held by two or out of order, whatever is killed, stopped, cut off,
-// paused or full: Redis keeps what it has answered on its disk.
+// paused or full: the store keeps what it has answered, but for what a failover may lose.
 func TestTorture(t *testing.T) {
-	seed := rand.Uint64()
-	if s := os.Getenv("BIDE_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		assert.NoError(t, err)
-		seed = n
+	seed := seed(t)
+	long := duration(t, "BIDE_TORTURE_FOR")
+	only := os.Getenv("BIDE_TORTURE_ON")
+	if long == 0 { // a little everywhere; sets of servers have a test of their own
+		for i, p := range places[:3] {
+			if only == "" || only == p.name {
+				t.Run(p.name, func(t *testing.T) { torture(t, seed+uint64(i), p.name, 5*time.Second) })
+			}
+		}
+		return
 	}
-	long := 8 * time.Second
-	if s := os.Getenv("BIDE_TORTURE_FOR"); s != "" {
-		d, err := time.ParseDuration(s)
-		assert.NoError(t, err)
-		long = d
+	for end := time.Now().Add(long); time.Now().Before(end) && !t.Failed(); seed++ {
+		name := only
+		if name == "" {
+			name = places[rand.New(rand.NewPCG(seed, 1)).IntN(len(places))].name
+		}
+		t.Run(name, func(t *testing.T) { torture(t, seed, name, min(time.Until(end)+time.Second, round)) })
 	}
-	if testing.Short() {
-		long = 3 * time.Second
-	}
+}
+
+func torture(t *testing.T, seed uint64, name string, long time.Duration) {
+	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	feature := features[rnd.IntN(len(features))]
-	t.Logf("BIDE_SEED=%d BIDE_TORTURE_FOR=%s, a queue of the kind %q", seed, long, feature.name)
+	t.Logf("BIDE_SEED=%d BIDE_TORTURE_ON=%s BIDE_TORTURE_FOR=%s, a queue of the kind %q", seed, name, long.Round(time.Second), feature.name)
+	for _, p := range places {
+		if p.name != name {
+			continue
+		}
+		r := newRing(t, rnd, p.start(t, rnd))
+		configure(t, r.place.url(), feature.edit)
+		r.run(long)
+		r.stop()
+		report := r.judge(open(t, r.place.url()))
+		assert.True(t, report.Deliveries > 20, "hardly anything happened")
+		return
+	}
+	t.Fatalf("BIDE_TORTURE_ON=%s is none of %v", name, places)
+}
 
-	server := redistest.Start(t, redistest.AppendOnly("always"))
-	store, err := redisstore.Open(t.Context(), server.URL())
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	s := os.Getenv("BIDE_SEED")
+	if s == "" {
+		return rand.Uint64()
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
 	assert.NoError(t, err)
-	defer func() { assert.NoError(t, store.Close()) }()
-	if feature.edit != (storage.ConfigEdit{}) {
-		_, err := store.Configure(t.Context(), queue, feature.edit)
-		assert.NoError(t, err)
-	}
-	ring := newRing(t, rnd, server)
-	ring.run(long)
-	ring.stop()
-	drain(t, store, ring.dir)
+	return n
+}
 
-	report := check(t, store, ring.dir)
-	t.Logf("faults: %v", ring.faults)
-	if len(report.Violations) > 0 {
-		t.Fatalf("BIDE_SEED=%d BIDE_TORTURE_FOR=%s: %s", seed, long, report)
+func duration(t *testing.T, env string) time.Duration {
+	t.Helper()
+	s := os.Getenv(env)
+	if s == "" {
+		return 0
 	}
-	t.Log(report)
-	assert.True(t, report.Deliveries > 100, "hardly anything happened")
+	d, err := time.ParseDuration(s)
+	assert.NoError(t, err)
+	return d
+}
+
+func open(t *testing.T, url string) storage.Engine {
+	t.Helper()
+	store, err := openStore(t.Context(), url)
+	assert.NoError(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// configure makes the queue what it is, and leaves the store to others.
+func configure(t *testing.T, url string, edit storage.ConfigEdit) {
+	t.Helper()
+	if edit == (storage.ConfigEdit{}) {
+		return
+	}
+	store, err := openStore(t.Context(), url)
+	assert.NoError(t, err)
+	_, err = store.Configure(t.Context(), queue, edit)
+	assert.NoError(t, err)
+	assert.NoError(t, store.Close())
 }
 
 // drain handles what is left, so that nothing may be there in the end that is due.
@@ -127,7 +182,7 @@ func create(t *testing.T, dir, name string) *os.File {
 	return file
 }
 
-func check(t *testing.T, store storage.Engine, dir string) history.Report {
+func check(t *testing.T, store storage.Engine, dir string, terms history.Terms) history.Report {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*"))
 	assert.NoError(t, err)
@@ -142,5 +197,5 @@ func check(t *testing.T, store storage.Engine, dir string) history.Report {
 	assert.NoError(t, err)
 	final, err := history.Look(t.Context(), store, queue)
 	assert.NoError(t, err)
-	return history.Check(calls, final, history.Terms{Patience: time.Second, Repeats: true})
+	return history.Check(calls, final, terms)
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package torture
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/bidemq/bide/internal/assert"
+	"github.com/bidemq/bide/internal/redistest"
+)
+
+// one is a single Redis with a log.
+type one struct {
+	server *redistest.Server
+	fsync  string
+}
+
+func startOne(t *testing.T, rnd *rand.Rand) place {
+	t.Helper()
+	p := &one{fsync: []string{"always", "everysec"}[rnd.IntN(2)]}
+	p.server = redistest.Start(t, redistest.Proxied(), redistest.AppendOnly(p.fsync))
+	return p
+}
+
+func (p *one) name() string { return "one-" + p.fsync }
+func (p *one) url() string  { return p.server.URL() }
+func (p *one) crowd() int   { return 4 }
+func (p *one) mend(*ring)   {}
+
+func (p *one) faults(r *ring) []fault {
+	all := append(r.ofServer(p.server), r.ofNetwork(p.server.Proxy)...)
+	all = append(all, fault{"server killed", func() {
+		if p.fsync != "always" {
+			defer r.mayLose(late)()
+		}
+		p.server.Kill()
+		r.wait(r.upTo(0, 300))
+		p.server.Restart(r)
+	}})
+	if p.fsync != "always" {
+		all = append(all, fault{"power lost", func() { p.powerLost(r) }})
+	}
+	return all
+}
+
+// late is how long Redis lets the log wait for a disk that syncs, where it syncs every second.
+const late = 2500 * time.Millisecond
+
+// powerLost kills the server and takes the end of its log away, at any byte of the last second.
+func (p *one) powerLost(r *ring) {
+	r.Helper()
+	until := r.mayLose(late)
+	before, _ := p.log(r)
+	r.wait(r.upTo(100, 900))
+	p.server.Kill()
+	after, name := p.log(r)
+	assert.NoError(r, os.Truncate(name, before+r.rnd.Int64N(after-before+1)))
+	until()
+	p.server.Restart(r)
+}
+
+// log is the file that the server appends to, and its size.
+func (p *one) log(r *ring) (int64, string) {
+	r.Helper()
+	names, err := filepath.Glob(filepath.Join(p.server.Dir(), "appendonlydir", "*.incr.aof"))
+	assert.NoError(r, err)
+	assert.Equal(r, len(names), 1)
+	info, err := os.Stat(names[0])
+	assert.NoError(r, err)
+	return info.Size(), names[0]
+}
