@@ -242,7 +242,7 @@ func (r *reading) waiting(seq int64, stateful bool) (*record, []byte, error) {
 	if r.at, err = number(r.it.Key()); err != nil || r.at != seq {
 		return nil, nil, err
 	}
-	rec, encoded, err := decodeRecord(bytes.Clone(r.it.Value()))
+	rec, encoded, err := decodeRecord(bytes.Clone(r.it.Value()), seq)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,10 +10,11 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// valueFormat is the first byte of every value of kinds Q, R, S, L, U and K. A change of any layout
-// below raises it. Values of the first format, which knew no keys, are read.
+// valueFormat is the first byte of every value of kinds Q, R, S, C, U and K. A change of any layout
+// below raises it. Values of the first format, which knew no keys, and of the second, which had a key
+// for each lease, are read.
 const (
-	valueFormat = 2
+	valueFormat = 3
 	firstFormat = 1
 )
 
@@ -79,6 +80,16 @@ func (r *reader) small(most int) int {
 	return int(n)
 }
 
+func (r *reader) byte() byte {
+	if len(r.rest) == 0 {
+		r.fail("missing byte")
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
 func (r *reader) bool() bool { return r.small(1) == 1 }
 
 func (r *reader) bytes() []byte {
@@ -102,22 +113,105 @@ func (r *reader) end() error {
 	return r.err
 }
 
-// appendRecord encodes R and U: what the producer said, without the payload, which follows.
-func appendRecord(dst []byte, r *record) []byte {
-	dst = append(dst, valueFormat)
-	dst = appendInt(dst, r.seq)
-	dst = appendString(dst, r.id)
-	dst = appendString(dst, r.key)
-	dst = appendInt(dst, int64(r.priority))
-	for _, n := range [...]int64{r.enqueued, r.due, r.firstDue, r.expireIn, r.dedupFor, int64(r.maxAttempts)} {
+// What a record has beside the minimum, as bits of the second byte of R and U.
+const (
+	hasSeq = 1 << iota // another one than the key says
+	hasKey
+	hasPriority
+	hasFirstDue // another one than due
+	hasExpireIn
+	hasDedupFor
+	hasMaxAttempts
+	isEarly // due before it was enqueued
+)
+
+// appendRecord encodes R and U: what the producer said, without the payload, which follows. The
+// sequence is left out where the key has the same.
+func appendRecord(dst []byte, r *record, seq int64) []byte {
+	at := len(dst) + 1
+	dst = append(dst, valueFormat, 0)
+	has := byte(0)
+	note := func(bit byte, n int64) {
+		has |= bit
 		dst = appendInt(dst, n)
 	}
+	dst = appendString(dst, r.id)
+	dst = appendInt(dst, r.enqueued)
+	if r.due < r.enqueued {
+		note(isEarly, r.enqueued-r.due)
+	} else {
+		dst = appendInt(dst, r.due-r.enqueued)
+	}
+	if r.seq != seq {
+		note(hasSeq, r.seq)
+	}
+	if r.key != "" {
+		has |= hasKey
+		dst = appendString(dst, r.key)
+	}
+	if r.priority != 0 {
+		note(hasPriority, int64(r.priority))
+	}
+	if r.firstDue != r.due {
+		note(hasFirstDue, r.firstDue)
+	}
+	if r.expireIn != 0 {
+		note(hasExpireIn, r.expireIn)
+	}
+	if r.dedupFor != 0 {
+		note(hasDedupFor, r.dedupFor)
+	}
+	if r.maxAttempts != 0 {
+		note(hasMaxAttempts, int64(r.maxAttempts))
+	}
+	dst[at] = has
 	return dst
 }
 
-// decodeRecord returns the record and the bytes of its payload, which belong to value.
-func decodeRecord(value []byte) (*record, []byte, error) {
+// decodeRecord returns the record that has a sequence unless its value says otherwise, and the bytes
+// of its payload, which belong to value.
+func decodeRecord(value []byte, seq int64) (*record, []byte, error) {
 	d := read(value)
+	if d.err == nil && d.format < valueFormat {
+		return d.earlyRecord()
+	}
+	has := d.byte()
+	r := &record{seq: seq, id: d.string(), enqueued: d.int(), state: storage.Ready}
+	if has&isEarly != 0 {
+		r.due = r.enqueued - d.int()
+	} else {
+		r.due = r.enqueued + d.int()
+	}
+	if has&hasSeq != 0 {
+		r.seq = d.int()
+	}
+	if has&hasKey != 0 {
+		r.key = d.string()
+	}
+	if has&hasPriority != 0 {
+		r.priority = d.small(storage.MaxPriority)
+	}
+	r.firstDue = r.due
+	if has&hasFirstDue != 0 {
+		r.firstDue = d.int()
+	}
+	if has&hasExpireIn != 0 {
+		r.expireIn = d.int()
+	}
+	if has&hasDedupFor != 0 {
+		r.dedupFor = d.int()
+	}
+	if has&hasMaxAttempts != 0 {
+		r.maxAttempts = d.small(storage.MaxAttempts)
+	}
+	if r.id == "" || r.due < 0 {
+		d.fail("record without id or due time")
+	}
+	return r, d.rest, d.err
+}
+
+// earlyRecord is decodeRecord for the first two formats.
+func (d *reader) earlyRecord() (*record, []byte, error) {
 	r := &record{
 		seq: d.int(), id: d.string(), key: d.string(), priority: d.small(storage.MaxPriority),
 		enqueued: d.int(), due: d.int(), firstDue: d.int(), expireIn: d.int(), dedupFor: d.int(),

@@ -47,11 +47,11 @@ func FuzzRecord(f *testing.F) {
 		default:
 			return
 		}
-		p := payload{body: body}
+		p, at := payload{body: body}, []int64{seq, 0}[seq%2]
 		if name != "" {
 			p.headers = map[string]string{name: value}
 		}
-		got, encoded, err := decodeRecord(appendPayload(appendRecord(nil, r), p))
+		got, encoded, err := decodeRecord(appendPayload(appendRecord(nil, r, at), p), at)
 		assert.NoError(t, err)
 		assert.NoError(t, decodeState(encodeState(r), got))
 		if !equalRecords(got, r) {
@@ -72,7 +72,7 @@ func FuzzRecord(f *testing.F) {
 // Damaged bytes give an error or a record, never a panic, and the error is ErrFormat.
 func FuzzDamagedValue(f *testing.F) {
 	r := &record{id: "id", key: "key", state: storage.Leased, by: "me", reason: "why"}
-	value := appendPayload(appendRecord(nil, r), payload{[]byte("body"), map[string]string{"a": "b"}})
+	value := appendPayload(appendRecord(nil, r, 1), payload{[]byte("body"), map[string]string{"a": "b"}})
 	f.Add(value)
 	f.Add(value[:len(value)-3])
 	f.Add(encodeState(r))
@@ -87,7 +87,7 @@ func FuzzDamagedValue(f *testing.F) {
 				t.Fatalf("got %v, want ErrFormat", err)
 			}
 		}
-		_, encoded, err := decodeRecord(value)
+		_, encoded, err := decodeRecord(value, 1)
 		check(err)
 		_, _, err = decodePayload(encoded)
 		check(err)
@@ -114,9 +114,9 @@ func FuzzDamagedValue(f *testing.F) {
 
 // Other versions are refused.
 func TestOtherValueFormat(t *testing.T) {
-	value := appendRecord(nil, &record{id: "a"})
+	value := appendRecord(nil, &record{id: "a"}, 1)
 	value[0]++
-	_, _, err := decodeRecord(value)
+	_, _, err := decodeRecord(value, 1)
 	assert.ErrorIs(t, err, storage.ErrFormat)
 }
 
@@ -178,7 +178,7 @@ func TestQueueValue(t *testing.T) {
 		got := newQueue("q")
 		assert.NoError(t, got.decode(q.encode()))
 		q.expiring, q.ending, q.done, q.dead = bound{}, bound{}, bound{}, bound{}
-		if diff := cmp.Diff(q, got, cmp.AllowUnexported(queue{}, bound{}, place{}, tide{}, leases{}, replaces{}, ahead{})); diff != "" {
+		if diff := cmp.Diff(q, got, cmp.AllowUnexported(queue{}, bound{}, place{}, tide{}, leases{}, replaces{}, ahead{}, recent{})); diff != "" {
 			t.Fatal(diff)
 		}
 	}

@@ -17,7 +17,7 @@ func (c *call) load(id string, seq int64, full bool) (*record, []byte, error) {
 	var payload []byte
 	_, err := c.t.get(c.queue, id, seqKey(kindRecord, c.name, seq), func(value []byte) (err error) {
 		var p []byte
-		if r, p, err = decodeRecord(value); err == nil && full {
+		if r, p, err = decodeRecord(value, seq); err == nil && full {
 			payload = append([]byte(nil), p...)
 		}
 		return err
@@ -74,9 +74,12 @@ func (c *call) find(id string) (*record, error) {
 
 // waitingByID returns the waiting record of an id, whatever time has done to it, nil if there is none.
 func (c *call) waitingByID(id string) (*record, error) {
+	if c.recent.lacks(id) {
+		return nil, nil
+	}
 	var seq int64
 	found, err := c.t.get(c.queue, id, idKey(kindID, c.name, id), func(value []byte) (err error) {
-		seq, err = number(value)
+		seq, err = parseID(value)
 		return err
 	})
 	if err != nil || !found {

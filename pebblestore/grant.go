@@ -176,8 +176,7 @@ func (t *txn) leased(q *queue, seq int64, complete func(r *record) error) (*reco
 	var r *record
 	_, err = t.get(q, "", seqKey(kindRecord, q.name, seq), func(value []byte) (err error) {
 		var encoded []byte
-		if r, encoded, err = decodeRecord(value); err == nil {
-			r.seq = seq
+		if r, encoded, err = decodeRecord(value, seq); err == nil {
 			r.size, err = payloadSize(encoded)
 		}
 		return err

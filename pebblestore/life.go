@@ -16,7 +16,7 @@ func (c *call) successor(r *record) (*draft, error) {
 	}
 	var d *draft
 	_, err := c.t.get(c.queue, r.id, seqKey(kindSuccessor, c.name, r.seq), func(value []byte) error {
-		next, payload, err := decodeRecord(value)
+		next, payload, err := decodeRecord(value, 0)
 		d = &draft{next, append([]byte(nil), payload...)}
 		return err
 	})
@@ -38,7 +38,7 @@ func (c *call) start(d *draft) {
 	c.mark()
 	c.total.Enqueued++
 	c.store(kindRecord, d.seq, d.record, d.payload)
-	c.t.set(idKey(kindID, c.name, d.id), appendNumber(nil, d.seq))
+	c.setID(d.id, d.seq)
 	if d.key == "" {
 		d.record.payload = d.payload
 	}
@@ -64,7 +64,7 @@ func (c *call) drop(r *record) {
 // erase removes an unplaced live record and its successor.
 func (c *call) erase(r *record) {
 	c.t.del(seqKey(kindRecord, c.name, r.seq))
-	c.t.del(idKey(kindID, c.name, r.id))
+	c.delID(r.id)
 	if r.stateful {
 		c.t.del(seqKey(kindState, c.name, r.seq))
 	}

@@ -154,7 +154,7 @@ func (c *call) redrive(d draft) error {
 	d.attempts, d.deliveries, d.untold = 0, 0, false
 	d.state, d.stateful = storage.Ready, false
 	c.store(kindRecord, d.seq, d.record, d.payload)
-	c.t.set(idKey(kindID, c.name, d.id), appendNumber(nil, d.seq))
+	c.setID(d.id, d.seq)
 	if d.reason != "" || len(d.history) > 0 {
 		c.remember(d.record)
 	}

@@ -46,6 +46,9 @@ func (t *txn) queue(name string) (*queue, error) {
 			q.ahead[p].end = endless
 		}
 	}
+	if err := t.loadRecent(q); err != nil {
+		return nil, err
+	}
 	if err := t.loadGrants(q); err != nil {
 		return nil, err
 	}
@@ -81,7 +84,7 @@ func (t *txn) loadSeq(q *queue) error {
 			n, err := number(it.Key())
 			if kind == kindSuccessor && err == nil {
 				var r *record
-				if r, _, err = decodeRecord(it.Value()); err == nil {
+				if r, _, err = decodeRecord(it.Value(), 0); err == nil {
 					n = r.seq
 				}
 			}

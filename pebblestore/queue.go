@@ -42,8 +42,9 @@ type queue struct {
 	grants    map[int64]*grant // by number, those that have a lease
 	lastGrant int64
 	ahead     [priorities]ahead
-	aheadSize int64           // bytes in memory of what is ahead
-	strayed   bool            // a place was written in this transaction that ahead does not know
+	aheadSize int64 // bytes in memory of what is ahead
+	strayed   bool  // a place was written in this transaction that ahead does not know
+	recent    recent
 	void      [priorities]int // places below the bound that are still on disk, about
 	due       tide
 

@@ -99,6 +99,7 @@ func (r *repair) endMembers() error {
 		return err
 	}
 	switch {
+	case g == nil && a.members == 0: // it has ended since
 	case g == nil:
 		r.fix("records without key", func() { r.revive(a.member, a.members) })
 		if r.dry {

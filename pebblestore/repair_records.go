@@ -52,7 +52,7 @@ func (r *repair) lookID(rec *record) error {
 		return err
 	}
 	r.fix("record without id", func() {
-		r.t.set(key, appendNumber(nil, rec.seq))
+		r.setID(rec.id, rec.seq)
 		r.t.touch(r.queue, rec.id)
 	})
 	return nil

@@ -24,7 +24,7 @@ func (c *call) tally(r *record, s storage.State, by int64) {
 
 // store writes a record as it is, with the payload as it was encoded, under its sequence.
 func (c *call) store(kind byte, seq int64, r *record, payload []byte) {
-	value := appendRecord(make([]byte, 0, 64+len(r.id)+len(r.key)+len(payload)), r)
+	value := appendRecord(make([]byte, 0, 64+len(r.id)+len(r.key)+len(payload)), r, seq)
 	c.t.set(seqKey(kind, c.name, seq), append(value, payload...))
 	c.t.touch(c.queue, r.id)
 }
@@ -224,7 +224,7 @@ func (c *call) conclude(r *record, s storage.State, at int64) {
 	r.token, r.until, r.by = 0, 0, ""
 	c.leave(r)
 	c.remember(r)
-	c.t.del(idKey(kindID, c.name, r.id))
+	c.delID(r.id)
 	c.t.set(finishedKey(c.name, r.id, r.seq), nil)
 	c.file(r)
 	c.tally(r, s, 1)
