@@ -35,8 +35,10 @@ type item[T, R any] struct {
 	value T
 	size  int
 	terms
-	since  time.Time      // when it came
-	answer chan answer[R] // gets one value
+	since  time.Time       // when it came
+	answer chan answer[R]  // gets one value; nil if there is a done
+	done   func(answer[R]) // is called once, from the goroutine of a call
+	ctx    context.Context // with done: not sent once this has ended
 
 	// Guarded by batcher.mu.
 
@@ -97,6 +99,25 @@ func (b *batcher[T, R]) do(ctx context.Context, name string, value T, size int, 
 	}
 }
 
+// submit is do for a caller that does not wait: done is called with the answer, from a goroutine that
+// has others to answer too. When ctx ends, what was not sent by then is not, and its error is ctx's;
+// done may then be called as late as the call that is under way ends.
+func (b *batcher[T, R]) submit(ctx context.Context, name string, value T, t terms, done func(answer[R])) {
+	it := &item[T, R]{value: value, terms: t, since: time.Now(), done: done, ctx: ctx}
+	if err := b.add(name, it); err != nil {
+		done(answer[R]{err: err})
+	}
+}
+
+// reply gives an item its answer. It is not called with batcher.mu held: done may be anybody's.
+func (it *item[T, R]) reply(a answer[R]) {
+	if it.done != nil {
+		it.done(a)
+		return
+	}
+	it.answer <- a
+}
+
 func (b *batcher[T, R]) add(name string, it *item[T, R]) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,16 +166,29 @@ func (b *batcher[T, R]) fly(name string, l *lane[T, R]) {
 
 // take removes the next batch from the lane, and the lane if that was its last flight.
 func (b *batcher[T, R]) take(name string, l *lane[T, R]) []*item[T, R] {
+	batch, left := b.next(name, l)
+	for _, it := range left {
+		it.reply(answer[R]{err: it.ctx.Err()})
+	}
+	if len(batch) == 0 && len(left) > 0 {
+		return b.take(name, l)
+	}
+	return batch
+}
+
+// next is take without the answers for those whose context has ended.
+func (b *batcher[T, R]) next(name string, l *lane[T, R]) (batch, left []*item[T, R]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var batch []*item[T, R]
 	taken, bytes := 0, 0
 	for _, it := range l.waiting {
 		if len(batch) == b.maxItems || len(batch) > 0 && bytes+it.size > b.maxBytes {
 			break
 		}
 		taken++
-		if !it.gone {
+		if it.ctx != nil && it.ctx.Err() != nil {
+			left = append(left, it)
+		} else if !it.gone {
 			it.sent = true
 			bytes += it.size
 			batch = append(batch, it)
@@ -165,14 +199,14 @@ func (b *batcher[T, R]) take(name string, l *lane[T, R]) []*item[T, R] {
 	} else {
 		l.waiting = l.waiting[taken:]
 	}
-	if len(batch) == 0 {
+	if len(batch) == 0 && len(left) == 0 {
 		l.flights--
 		if l.flights == 0 {
 			delete(b.lanes, name)
 			b.checkEmpty()
 		}
 	}
-	return batch
+	return batch, left
 }
 
 // send makes one call and answers its items, repeating the call for those who want that.
@@ -187,7 +221,7 @@ func (b *batcher[T, R]) send(name string, l *lane[T, R], batch []*item[T, R]) {
 		switch {
 		case err == nil:
 			for i, it := range batch {
-				it.answer <- answer[R]{value: results[i], repeated: tries > 1}
+				it.reply(answer[R]{value: results[i], repeated: tries > 1})
 			}
 			return
 		case errors.Is(err, ErrInvalid) && tries == 1:
@@ -217,33 +251,36 @@ func (b *batcher[T, R]) patient(
 	batch []*item[T, R],
 	err error,
 ) (stay []*item[T, R], left time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	now := time.Now()
-	l.waiting = slices.DeleteFunc(l.waiting, func(it *item[T, R]) bool { return it.tire(now, err) })
-	stay = slices.DeleteFunc(batch, func(it *item[T, R]) bool { return it.tire(now, unsureError{err}) })
+	var unsent, unsure []*item[T, R]
+	b.mu.Lock()
+	l.waiting = slices.DeleteFunc(l.waiting, func(it *item[T, R]) bool { return it.tire(now, &unsent) })
+	stay = slices.DeleteFunc(batch, func(it *item[T, R]) bool { return it.tire(now, &unsure) })
+	b.mu.Unlock()
+	refuse(unsent, err)
+	refuse(unsure, unsureError{err})
 	for _, it := range stay {
 		left = max(left, it.repeatFor-now.Sub(it.since))
 	}
 	return stay, left
 }
 
-// tire answers an item whose patience is over, and says whether nobody waits for it any more. The
-// caller holds batcher.mu.
-func (it *item[T, R]) tire(now time.Time, err error) bool {
+// tire says whether nobody waits for an item any more, and adds it to the tired if its patience is
+// over. The caller holds batcher.mu.
+func (it *item[T, R]) tire(now time.Time, tired *[]*item[T, R]) bool {
 	if it.gone {
 		return true
 	}
-	if now.Sub(it.since) < it.repeatFor {
+	if now.Sub(it.since) < it.repeatFor && (it.ctx == nil || it.ctx.Err() == nil) {
 		return false
 	}
-	it.answer <- answer[R]{err: err}
+	*tired = append(*tired, it)
 	return true
 }
 
 func refuse[T, R any](batch []*item[T, R], err error) {
 	for _, it := range batch {
-		it.answer <- answer[R]{err: err}
+		it.reply(answer[R]{err: err})
 	}
 }
 

@@ -59,7 +59,8 @@ func (c *Client) claim(ctx context.Context, queue string, o ClaimOptions) ([]Hel
 	}
 	held := make([]Held, len(claimed.Records))
 	for i := range claimed.Records {
-		held[i] = Held{Delivery: newDelivery(queue, &claimed.Records[i], claimed.Now), client: c}
+		d := delivery(queue, &claimed.Records[i], claimed.Now, &choice{})
+		held[i] = Held{Delivery: &d, client: c}
 	}
 	return held, claimed.Next, nil
 }

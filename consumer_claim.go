@@ -22,7 +22,9 @@ const claimPatience = 50 * time.Millisecond
 func (r *run) dispatch(now time.Time) (idle []*source, again, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.contest = r.contest[:0]
+	r.pace.look(now)
+	again = r.giveBack(now.Add(-holdAhead))
+	r.contest, r.hungry = r.contest[:0], false
 	waiting := false // a source is ready and has no claim under way
 	var patient time.Time
 	for _, s := range r.sources {
@@ -45,12 +47,13 @@ func (r *run) dispatch(now time.Time) (idle []*source, again, next time.Time) {
 			next = earlier(next, s.next)
 		}
 	}
-	free := r.free()
-	if free <= 0 || !waiting {
+	if !waiting || !r.roomy() {
+		r.hungry = waiting
 		return idle, again, next
 	}
-	r.floor = max(r.floor, allot(r.contest, free, r.seconds(now)))
+	r.floor = max(r.floor, allot(r.contest, r.free(), r.seconds(now)))
 	for _, s := range r.contest {
+		r.hungry = r.hungry || s.asked == 0 && s.share == 0
 		if s.asked == 0 && s.share > 0 {
 			s.asked, s.sent = min(s.share, storage.MaxBatch), now
 			if s.batch != nil {
@@ -72,11 +75,12 @@ func (r *run) activate(s *source) {
 	}
 }
 
-// free counts the handlers that can be promised. Deliveries that are being settled take no handler,
-// so that claims and settlements overlap, but bound what is held.
+// free counts the units that can be claimed: for free handlers, and ahead. Deliveries that are being
+// settled take no handler, so that claims and settlements overlap, but bound what is held.
 func (r *run) free() int {
-	most := r.config.Concurrency + r.stuck - r.running - r.reserved
-	return min(most, most+r.config.Concurrency-r.settling)
+	held := r.config.Concurrency + r.pace.ahead()
+	most := held + r.stuck - r.running - r.reserved - len(r.ahead)
+	return min(most, most+held-r.settling)
 }
 
 func (r *run) seconds(t time.Time) float64 { return t.Sub(r.began).Seconds() }
@@ -118,6 +122,7 @@ func (r *run) claim(s *source, n int) {
 	units := r.units(s, &got, sent, replied)
 
 	r.mu.Lock()
+	r.pace.claimed(replied.Sub(sent))
 	r.claiming--
 	r.reserved -= n
 	s.asked = 0
@@ -133,35 +138,47 @@ func (r *run) claim(s *source, n int) {
 		s.failures, s.ready = 0, got.Next <= 0
 		s.next = replied.Add(got.Next)
 	}
-	for range units {
-		r.running++
-		s.begin(r.seconds(replied))
+	s.ahead += len(units)
+	r.ahead = append(r.ahead, units...)
+	r.begin(replied)
+	if r.quiet != nil {
+		r.giveBack(replied)
 	}
 	r.changed()
 	r.mu.Unlock()
+}
 
-	for _, u := range units {
-		go r.handle(u)
-	}
+// single is a unit of one message, in one piece: the records of a claim do not keep each other in memory.
+type single struct {
+	unit
+	hold     hold
+	holds    [1]*hold
+	delivery Delivery[[]byte]
+	choice   choice
+	record   storage.Record
 }
 
 // units are what a claim has brought: one for each message, or one for all of them.
 func (r *run) units(s *source, got *storage.Claimed, sent, replied time.Time) []*unit {
-	holds := make([]*hold, len(got.Records))
+	if len(got.Records) == 0 {
+		return nil
+	}
+	singles, together := make([]*unit, len(got.Records)), make([]*hold, len(got.Records))
 	for i := range got.Records {
-		holds[i] = &hold{Delivery: newDelivery(s.scope.Queue, &got.Records[i], got.Now), renewed: sent}
-		if at := got.Records[i].Expires(); !at.IsZero() {
-			holds[i].expiry = replied.Add(at.Sub(got.Now))
+		one := &single{record: got.Records[i]}
+		one.delivery = delivery(s.scope.Queue, &one.record, got.Now, &one.choice)
+		one.hold = hold{Delivery: &one.delivery, renewed: sent}
+		if at := one.record.Expires(); !at.IsZero() {
+			one.hold.expiry = replied.Add(at.Sub(got.Now))
 		}
+		one.holds[0], together[i] = &one.hold, &one.hold
+		one.unit = unit{source: s, holds: one.holds[:], claimed: replied}
+		singles[i] = &one.unit
 	}
-	if s.batch != nil && len(holds) > 0 {
-		return []*unit{{source: s, holds: holds, claimed: replied}}
+	if s.batch != nil {
+		return []*unit{{source: s, holds: together, claimed: replied}}
 	}
-	units := make([]*unit, len(holds))
-	for i := range holds {
-		units[i] = &unit{source: s, holds: holds[i : i+1], claimed: replied}
-	}
-	return units
+	return singles
 }
 
 func earlier(a, b time.Time) time.Time {

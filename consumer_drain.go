@@ -14,6 +14,7 @@ func (r *run) drain() error {
 	defer r.endHandlers(ErrShutdown)
 	r.mu.Lock()
 	r.quiet = make(chan struct{})
+	r.giveBack(time.Now())
 	r.changed()
 	r.mu.Unlock()
 

@@ -22,12 +22,21 @@ type unit struct {
 
 	// Guarded by run.mu.
 
-	stuck bool // the handler has been given up
-	over  bool // the handler has returned
+	began time.Time // when a handler was given it
+	stuck bool      // the handler has been given up
+	over  bool      // the handler has returned
 }
 
-// handle runs the handler of what was claimed and settles it. Its goroutine is the handler's.
-func (r *run) handle(u *unit) {
+// work handles a unit, and those that were claimed ahead, in one goroutine. A handler may end that.
+func (r *run) work(u *unit) {
+	for u != nil {
+		u = r.handle(u)
+	}
+}
+
+// handle runs the handler of what was claimed and settles it. It returns what the goroutine is to
+// handle next.
+func (r *run) handle(u *unit) (next *unit) {
 	ctx, cancel := context.WithCancelCause(r.handlers)
 	u.ctx, u.cancel = ctx, cancel
 	if r.config.Timeout > 0 {
@@ -44,8 +53,7 @@ func (r *run) handle(u *unit) {
 		}
 	}
 	if fit == 0 {
-		r.finish(u, 0)
-		return
+		return r.finish(u, 0)
 	}
 	first := u.holds[0]
 	for _, h := range slices.Backward(u.holds) {
@@ -73,8 +81,13 @@ func (r *run) handle(u *unit) {
 				h.end, h.err = r.outcome(h, h.decision(err))
 			}
 		}
-		r.finish(u, took)
+		next = r.finish(u, took)
+		if errors.Is(err, ErrGoexit) && next != nil { // the goroutine is at its end
+			go r.work(next)
+			next = nil
+		}
 	})
+	return next
 }
 
 // unfit says how a message ends whose handler is not to begin. The process may have stood still
@@ -115,49 +128,43 @@ func interrupted(err error) bool {
 	return !panicked
 }
 
-// finish settles what a handler had. The handler's place is free before that is answered.
-func (r *run) finish(u *unit, took time.Duration) {
-	live := make([]bool, len(u.holds))
-	for i, h := range u.holds {
-		live[i] = r.keeper.returned(h)
-	}
+// finish settles what a handler had and returns what it is to have next. Its place is free before the
+// settlement is answered.
+func (r *run) finish(u *unit, took time.Duration) (next *unit) {
 	now := time.Now()
 	r.mu.Lock()
 	u.over = true
-	r.running--
 	r.settling++
+	r.pace.finished++
 	if u.stuck {
 		r.stuck--
 	} else {
-		u.source.end(r.seconds(u.claimed), r.seconds(now))
+		u.source.end(r.seconds(u.began), r.seconds(now))
 	}
-	r.changed()
+	if len(r.ahead) > 0 && r.running-r.stuck <= r.config.Concurrency {
+		next = r.next(now)
+	} else {
+		r.running--
+	}
+	r.freed()
 	r.mu.Unlock()
 
-	for i, done := range r.settle(u, live) {
-		h := u.holds[i]
-		if !h.unfit {
-			done.Took, done.Err = took, h.err
-		}
-		r.keeper.remove(h)
-		r.report(h, done)
-	}
-
-	r.mu.Lock()
-	r.settling--
-	r.changed()
-	r.mu.Unlock()
+	r.settle(u, took)
+	return next
 }
 
-// settle settles what a handler had, except what the engine has said to be lost: a message with
-// those of other handlers, a batch in one call of its own, in its order.
-func (r *run) settle(u *unit, live []bool) []Done {
+// settle settles what a handler had, except what the engine has said to be lost: a message with those
+// of other handlers, without waiting for the answer; a batch in one call of its own, in its order.
+func (r *run) settle(u *unit, took time.Duration) {
 	dones := make([]Done, len(u.holds))
-	var sent []storage.Settlement
-	var at []int // index of the hold of each
+	sent := make([]storage.Settlement, 0, len(u.holds))
+	at := make([]int, 0, len(u.holds)) // index of the hold of each
 	for i, h := range u.holds {
 		dones[i].Settle = ErrLeaseLost
-		if live[i] {
+		if !h.unfit {
+			dones[i].Took, dones[i].Err = took, h.err
+		}
+		if r.keeper.returned(h) {
 			h.end.Receipt = h.receipt
 			dones[i].Verdict, dones[i].Delay = h.end.Verdict, h.end.Delay
 			sent, at = append(sent, h.end), append(at, i)
@@ -168,7 +175,11 @@ func (r *run) settle(u *unit, live []bool) []Done {
 	switch {
 	case len(sent) == 0:
 	case u.source.batch == nil:
-		dones[at[0]].Settle = r.client.settle(r.settles, sent[0], t)
+		r.client.settleLater(r.settles, sent[0], t, func(err error) {
+			dones[at[0]].Settle = err
+			r.settled(u, dones)
+		})
+		return
 	default:
 		for k, err := range r.client.settleTogether(r.settles, u.source.scope.Queue, sent, t) {
 			dones[at[k]].Settle = err
@@ -177,7 +188,19 @@ func (r *run) settle(u *unit, live []bool) []Done {
 	if u.source.ordered && u.source.batch != nil {
 		givenBack(u.holds, dones)
 	}
-	return dones
+	r.settled(u, dones)
+}
+
+// settled is called when it is known what has become of a unit.
+func (r *run) settled(u *unit, dones []Done) {
+	for i, h := range u.holds {
+		r.keeper.remove(h)
+		r.report(h, dones[i])
+	}
+	r.mu.Lock()
+	r.settling--
+	r.freed()
+	r.mu.Unlock()
 }
 
 // report logs what went wrong and tells the hooks.
@@ -223,9 +246,11 @@ func (r *run) replace(h *hold) {
 		return
 	}
 	if !u.stuck {
+		now := time.Now()
 		u.stuck = true
 		r.stuck++
-		u.source.end(r.seconds(u.claimed), r.seconds(time.Now()))
+		u.source.end(r.seconds(u.began), r.seconds(now))
+		r.begin(now)
 		r.changed()
 	}
 	r.mu.Unlock()

@@ -34,7 +34,10 @@ type run struct {
 	reserved     int           // handlers promised to claims under way
 	claiming     int           // claims under way
 	running      int           // handlers, stuck ones included; one has a message, or a batch of them
-	settling     int           // handlers that have returned and whose deliveries are not settled
+	settling     int           // units that are being settled
+	ahead        []*unit       // claimed, and no handler has begun them; the first was claimed first
+	pace         tempo         // of the handlers
+	hungry       bool          // a source could be claimed from if there were a place
 	stuck        int           // handlers that ignore the end of their context
 	waitFailures int           // Waits that failed since the last one that worked
 	floor        float64       // charge at which a source begins that had nothing to do
@@ -93,11 +96,19 @@ func (r *run) changed() {
 		poke(r.wake)
 		return
 	}
-	if r.claiming == 0 && r.settling == 0 && r.running == r.stuck {
+	if r.claiming == 0 && r.settling == 0 && r.running == r.stuck && len(r.ahead) == 0 {
 		select {
 		case <-r.quiet:
 		default:
 			close(r.quiet)
 		}
+	}
+}
+
+// freed is changed for what makes room and nothing else: the loop hears of it when a claim is worth
+// its while. The caller holds r.mu.
+func (r *run) freed() {
+	if r.quiet != nil || r.hungry && r.roomy() {
+		r.changed()
 	}
 }

@@ -51,8 +51,9 @@ func (d *Delivery[T]) decision(err error) error {
 	return err
 }
 
-func newDelivery(queue string, r *storage.Record, now time.Time) *Delivery[[]byte] {
-	return &Delivery[[]byte]{
+// delivery is that of a record which was claimed at an instant. It refers to the record and the choice.
+func delivery(queue string, r *storage.Record, now time.Time, c *choice) Delivery[[]byte] {
+	return Delivery[[]byte]{
 		Body:        r.Body,
 		Queue:       queue,
 		ID:          r.ID,
@@ -68,7 +69,7 @@ func newDelivery(queue string, r *storage.Record, now time.Time) *Delivery[[]byt
 		Lag:         now.Sub(r.Due),
 		record:      r,
 		receipt:     r.Receipt(queue),
-		choice:      &choice{},
+		choice:      c,
 	}
 }
 

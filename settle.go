@@ -16,20 +16,41 @@ import (
 // have the message; ErrUnknown also that the lease may have been lost to an earlier try of this
 // call.
 func (c *Client) settle(ctx context.Context, s storage.Settlement, t terms) error {
-	s.Reason = storage.CutReason(strings.ToValidUTF8(s.Reason, "?"))
-	queue, id := s.Receipt.Queue, s.Receipt.ID
-	op := s.Verdict.String()
-	if err := s.Check(); err != nil {
-		return wrapID(err, op, queue, id)
+	if err := fit(&s); err != nil {
+		return err
 	}
-	a, err := c.settles.do(ctx, queue, s, 0, t)
+	a, err := c.settles.do(ctx, s.Receipt.Queue, s, 0, t)
+	return settled(&s, a, err)
+}
+
+// settleLater is settle for a caller that does not wait, see batcher.submit.
+func (c *Client) settleLater(ctx context.Context, s storage.Settlement, t terms, done func(error)) {
+	if err := fit(&s); err != nil {
+		done(err)
+		return
+	}
+	c.settles.submit(ctx, s.Receipt.Queue, s, t, func(a answer[bool]) { done(settled(&s, a, a.err)) })
+}
+
+// fit makes the reason of a settlement what engines take, and checks the rest.
+func fit(s *storage.Settlement) error {
+	s.Reason = storage.CutReason(strings.ToValidUTF8(s.Reason, "?"))
+	if err := s.Check(); err != nil {
+		return wrapID(err, s.Verdict.String(), s.Receipt.Queue, s.Receipt.ID)
+	}
+	return nil
+}
+
+// settled is what the answer to a settlement means: true for a lease that was lost.
+func settled(s *storage.Settlement, a answer[bool], err error) error {
+	queue, id := s.Receipt.Queue, s.Receipt.ID
 	switch {
 	case err != nil:
-		return fate(err, op, queue, id)
+		return fate(err, s.Verdict.String(), queue, id)
 	case a.value && a.repeated:
 		return &UnknownError{Queue: queue, ID: id, Err: ErrLeaseLost}
 	case a.value:
-		return wrapID(ErrLeaseLost, op, queue, id)
+		return wrapID(ErrLeaseLost, s.Verdict.String(), queue, id)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type source struct {
 
 	charged float64 // seconds by weight, of handlers that are done
 	running int     // handlers
+	ahead   int     // units claimed that no handler has begun
 	starts  float64 // sum of their starts, in seconds since the run began
 	average float64 // seconds that a handler takes
 	share   int     // handlers allotted in this round
@@ -67,7 +68,7 @@ func allot(sources []*source, n int, now float64) (floor float64) {
 	for range n {
 		best, least := 0, 0.0
 		for i, s := range sources {
-			v := s.virtual(now) + float64(s.asked+s.share)*max(s.average, leastCharge)/s.weight
+			v := s.virtual(now) + float64(s.asked+s.ahead+s.share)*max(s.average, leastCharge)/s.weight
 			if i == 0 || v < least {
 				best, least = i, v
 			}

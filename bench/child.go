@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bidemq/bide/bench/condition"
 	"github.com/bidemq/bide/bench/result"
 	"github.com/bidemq/bide/bench/server"
 	"github.com/bidemq/bide/bench/system"
@@ -28,11 +29,20 @@ const childCommand = "child"
 // order is what a child is to do. It comes on its standard input, the result.Run goes to its standard
 // output.
 type order struct {
-	System   string
-	Workload string
-	Settings result.Settings
-	Dir      string // for servers and data; exists and is empty
-	Profile  string // directory that profiles are written to, "" is none
+	System    string
+	Workload  string
+	Condition string // "" is the usual one
+	Settings  result.Settings
+	Dir       string // for servers and data; exists and is empty
+	Profile   string // directory that profiles are written to, "" is none
+}
+
+// name of the order, for files.
+func (o *order) name() string {
+	if o.Condition != "" {
+		return o.System + "." + o.Workload + "." + o.Condition
+	}
+	return o.System + "." + o.Workload
 }
 
 // patience is how long a child has to end its servers when it is interrupted.
@@ -75,7 +85,7 @@ func child(ctx context.Context, _ []string) error {
 		return fmt.Errorf("read the order: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(o.Dir) }() // whoever ordered it may have been killed
-	r := result.Run{System: o.System, Workload: o.Workload}
+	r := result.Run{System: o.System, Workload: o.Workload, Condition: o.Condition}
 	var err error
 	if r.Metrics, err = measure(ctx, o); err != nil {
 		r.Metrics, r.Error = nil, err.Error()
@@ -84,8 +94,17 @@ func child(ctx context.Context, _ []string) error {
 }
 
 func measure(ctx context.Context, o order) (map[string]float64, error) {
-	spec := slices.IndexFunc(system.All(), func(s system.Spec) bool { return s.Name == o.System })
-	load := slices.IndexFunc(workload.All(), func(w workload.Workload) bool { return w.Name == o.Workload })
+	specs, shape := system.All(), workload.Shape{}
+	if o.Condition != "" {
+		c, ok := condition.Find(o.Condition)
+		if !ok {
+			return nil, fmt.Errorf("no condition %q", o.Condition)
+		}
+		specs, shape = system.Bide(c.Variation), c.Shape
+	}
+	loads := workload.All()
+	spec := slices.IndexFunc(specs, func(s system.Spec) bool { return s.Name == o.System })
+	load := slices.IndexFunc(loads, func(w workload.Workload) bool { return w.Name == o.Workload })
 	if spec < 0 || load < 0 {
 		return nil, fmt.Errorf("no such system or workload: %s, %s", o.System, o.Workload)
 	}
@@ -99,7 +118,7 @@ func measure(ctx context.Context, o order) (map[string]float64, error) {
 		return nil, err
 	}
 	defer stop()
-	metrics, err := workload.All()[load].Run(ctx, system.All()[spec], host, o.Settings, workload.Shape{})
+	metrics, err := loads[load].Run(ctx, specs[spec], host, o.Settings, shape)
 	if err == nil && o.Profile != "" && host.HasRedis() {
 		err = keepCommandStats(ctx, host, o)
 	}
@@ -111,7 +130,7 @@ func profile(o order) (stop func(), err error) {
 	if o.Profile == "" {
 		return func() {}, nil
 	}
-	f, err := os.Create(filepath.Join(o.Profile, o.System+"."+o.Workload+".cpu"))
+	f, err := os.Create(filepath.Join(o.Profile, o.name()+".cpu"))
 	if err != nil {
 		return nil, err
 	}
@@ -129,5 +148,5 @@ func keepCommandStats(ctx context.Context, host *server.Host, o order) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(o.Profile, o.System+"."+o.Workload+".commandstats"), []byte(text), 0o644)
+	return os.WriteFile(filepath.Join(o.Profile, o.name()+".commandstats"), []byte(text), 0o644)
 }

@@ -23,7 +23,7 @@ func newProgress(began time.Time, done, all int, p result.Run) progress {
 	const width = 20
 	bar := strings.Repeat("#", width*done/all) + strings.Repeat(".", width-width*done/all)
 	pr := progress{os.Stderr}
-	fmt.Fprintf(pr.out, "[%s] %3d/%d, %6s left  %-18s %-9s #%d  ", bar, done+1, all, left, p.System, p.Workload, p.Repetition)
+	fmt.Fprintf(pr.out, "[%s] %3d/%d, %6s left  %-18s %-9s %-12s #%d  ", bar, done+1, all, left, p.System, p.Workload, p.Condition, p.Repetition)
 	return pr
 }
 

@@ -4,42 +4,24 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/bidemq/bide/bench/machine"
 	"github.com/bidemq/bide/bench/result"
 	"github.com/bidemq/bide/bench/system"
 	"github.com/bidemq/bide/bench/workload"
 )
 
-// run measures what the flags say and writes the results, after every run so that nothing is lost
-// when it is interrupted.
+// run measures the workloads on the systems that the flags say.
 func run(ctx context.Context, args []string) error {
-	var settings result.Settings
-	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	o := options{out: "results.json", settings: result.Settings{Seconds: 1, LagSeconds: 10, IdleSeconds: 4, Messages: 200_000, Repetitions: 3}}
+	flags := flagsOf("run", &o)
 	systems := flags.String("systems", "short", "systems, separated by commas; short or all")
 	workloads := flags.String("workloads", "all", "workloads, separated by commas; or all")
-	out := flags.String("out", "results.json", "file for the results")
-	dir := flags.String("dir", os.TempDir(), "where the data of servers and engines lies while they run")
-	profiles := flags.String("profiles", "", "directory for CPU profiles and Redis command statistics of each run")
-	flags.Float64Var(&settings.Seconds, "seconds", 1, "how long producers enqueue; backlogs follow from it")
-	flags.Float64Var(&settings.LagSeconds, "lag", 10, "seconds over which the due times of W4 are spread")
-	flags.Float64Var(&settings.IdleSeconds, "idle", 4, "seconds that W6 looks at")
-	flags.IntVar(&settings.Messages, "messages", 200_000, "messages of a backlog, at most")
-	flags.IntVar(&settings.Repetitions, "repetitions", 3, "repetitions of each workload, interleaved")
-	flags.BoolVar(&settings.Once, "once", false, "repeat only what measures speed")
 	if err := flags.Parse(args); err != nil {
 		return err
-	}
-	if *profiles != "" {
-		if err := os.MkdirAll(*profiles, 0o755); err != nil {
-			return err
-		}
 	}
 	specs, missing, err := chooseSystems(*systems)
 	if err != nil {
@@ -52,34 +34,16 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	f := &result.File{Began: time.Now(), Commit: machine.Commit(ctx), Settings: settings}
-	if f.Machine, err = machine.Describe(ctx, *dir); err != nil {
-		return err
+	return execute(ctx, o, described(specs), schedule(specs, loads, o.settings))
+}
+
+// described is what the results say of systems.
+func described(specs []system.Spec) []result.System {
+	all := make([]result.System, len(specs))
+	for i, s := range specs {
+		all[i] = s.System
 	}
-	for _, s := range specs {
-		f.Systems = append(f.Systems, s.System)
-	}
-	plan := schedule(specs, loads, settings)
-	for i, p := range plan {
-		progress := newProgress(f.Began, i, len(plan), p)
-		load := machine.Load()
-		r, err := spawn(ctx, order{System: p.System, Workload: p.Workload, Settings: settings, Dir: *dir, Profile: *profiles})
-		if ctx.Err() != nil {
-			return fmt.Errorf("interrupted; %d of %d runs are in %s", i, len(plan), *out)
-		}
-		if err != nil {
-			r = p
-			r.Error = err.Error()
-		}
-		r.Repetition, r.Load = p.Repetition, load
-		progress.ended(r)
-		f.Runs = append(f.Runs, r)
-		f.Ended = time.Now()
-		if err := f.Write(*out); err != nil {
-			return err
-		}
-	}
-	return failures(f)
+	return all
 }
 
 // schedule interleaves the systems, so that what the machine does besides hits all of them alike.
@@ -150,18 +114,4 @@ func list[T any](all []T, name func(T) string) string {
 		names[i] = name(v)
 	}
 	return strings.Join(names, ", ")
-}
-
-// failures is an error if a run had one, so that a report is not made of holes unnoticed.
-func failures(f *result.File) error {
-	n := 0
-	for _, r := range f.Runs {
-		if r.Error != "" {
-			n++
-		}
-	}
-	if n > 0 {
-		return fmt.Errorf("%d of %d runs failed", n, len(f.Runs))
-	}
-	return nil
 }

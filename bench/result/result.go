@@ -53,6 +53,7 @@ const (
 type Run struct {
 	System     string
 	Workload   string
+	Condition  string  `json:",omitempty"` // "" is the usual one
 	Repetition int     // from 1
 	Load       float64 // average of the machine over a minute, before the run; what the harness itself did counts
 	Metrics    map[string]float64
@@ -88,11 +89,17 @@ const (
 	IdleClient = "client_cpu_percent"
 )
 
-// Values of a metric over the repetitions of a workload on a system. Runs that failed have none.
+// Values of a metric over the repetitions of a workload on a system, under the usual condition. Runs
+// that failed have none.
 func (f *File) Values(system, workload, metric string) []float64 {
+	return f.Under("", system, workload, metric)
+}
+
+// Under is Values under a condition.
+func (f *File) Under(condition, system, workload, metric string) []float64 {
 	var values []float64
 	for _, r := range f.Runs {
-		if v, ok := r.Metrics[metric]; ok && r.System == system && r.Workload == workload {
+		if v, ok := r.Metrics[metric]; ok && r.Condition == condition && r.System == system && r.Workload == workload {
 			values = append(values, v)
 		}
 	}

@@ -25,9 +25,11 @@ func flow(producers int) func(context.Context, *bench) (map[string]float64, erro
 		if err := b.warm(ctx, producers); err != nil {
 			return nil, err
 		}
-		return b.measure(ctx, func(ctx context.Context) error {
-			return b.enqueue(ctx, production{producers: producers, batch: 1, lasts: seconds(b.Seconds)})
-		})
+		enqueue, err := b.prepare(ctx, production{producers: producers, batch: 1, lasts: seconds(b.Seconds)})
+		if err != nil {
+			return nil, err
+		}
+		return b.measure(ctx, enqueue)
 	}
 }
 

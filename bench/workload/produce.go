@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,12 +38,16 @@ func produce(producers, batch int) func(context.Context, *bench) (map[string]flo
 		if err := b.warm(ctx, producers); err != nil {
 			return nil, err
 		}
+		enqueue, err := b.prepare(ctx, production{producers: producers, batch: batch, lasts: seconds(b.Seconds)})
+		if err != nil {
+			return nil, err
+		}
 		before, err := b.usage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		began := time.Now()
-		if err := b.enqueue(ctx, production{producers: producers, batch: batch, lasts: seconds(b.Seconds)}); err != nil {
+		if err := enqueue(ctx); err != nil {
 			return nil, err
 		}
 		took := time.Since(began)
@@ -69,7 +74,7 @@ func (b *bench) warm(ctx context.Context, producers int) error {
 		_, err := f.Produce(ctx, system.Production{Queue: other, Producers: producers, Batch: 1, Size: b.body, Most: producers})
 		return err
 	}
-	return b.together(ctx, producers, []string{other}, func(ps []system.Producer) error {
+	return b.together(ctx, producers, []string{other}, func(ctx context.Context, ps []system.Producer) error {
 		return ps[0].Enqueue(ctx, system.Message{Body: ledger.Body(b.body, 0, time.Time{})})
 	})
 }
@@ -82,15 +87,25 @@ type production struct {
 	due       system.Due
 }
 
-// enqueue lets producers enqueue. The queue and the due time of a message follow from its index.
+// enqueue lets producers enqueue.
 func (b *bench) enqueue(ctx context.Context, p production) error {
-	if f, ok := b.system.(system.Foreign); ok {
-		return b.order(ctx, f, p)
+	do, err := b.prepare(ctx, p)
+	if err != nil {
+		return err
 	}
-	until := time.Now().Add(p.lasts)
-	return b.together(ctx, p.producers, b.queues, func(queues []system.Producer) error {
+	return do(ctx)
+}
+
+// prepare opens what producers need, and returns what lets them enqueue, once. The due time of a
+// message follows from its index.
+func (b *bench) prepare(ctx context.Context, p production) (func(context.Context) error, error) {
+	if f, ok := b.system.(system.Foreign); ok {
+		return func(ctx context.Context) error { return b.order(ctx, f, p) }, nil
+	}
+	return b.crew(ctx, p.producers, b.queues, func(ctx context.Context, queues []system.Producer) error {
+		until := time.Now().Add(p.lasts)
 		ms := make([]system.Message, p.batch)
-		for p.lasts == 0 || time.Now().Before(until) {
+		for turn := 0; p.lasts == 0 || time.Now().Before(until); turn++ {
 			first, ok := b.ledger.Reserve(p.batch)
 			if !ok {
 				return nil
@@ -99,7 +114,7 @@ func (b *bench) enqueue(ctx context.Context, p production) error {
 				due := p.due.Of(first + i)
 				ms[i] = system.Message{Index: first + i, Body: b.ledger.Body(first+i, due), Due: due}
 			}
-			q := queues[first/p.batch%len(queues)]
+			q := queues[turn%len(queues)]
 			var err error
 			if p.batch == 1 {
 				err = q.Enqueue(ctx, ms[0])
@@ -128,34 +143,47 @@ func (b *bench) order(ctx context.Context, f system.Foreign, p production) error
 	return nil
 }
 
-// together runs something with as many producers, each in a goroutine and with every queue. Their
-// connections are opened before the first begins.
-func (b *bench) together(ctx context.Context, producers int, queues []string, do func([]system.Producer) error) error {
+// together runs something with as many producers, each in a goroutine.
+func (b *bench) together(ctx context.Context, producers int, queues []string, do func(context.Context, []system.Producer) error) error {
+	run, err := b.crew(ctx, producers, queues, do)
+	if err != nil {
+		return err
+	}
+	return run(ctx)
+}
+
+// crew opens as many producers, and returns what runs something with each in a goroutine. The queues
+// are shared out among them; where there are fewer queues, several have the same one.
+func (b *bench) crew(ctx context.Context, producers int, queues []string, do func(context.Context, []system.Producer) error) (func(context.Context) error, error) {
 	local, ok := b.system.(system.Local)
 	if !ok {
-		return fmt.Errorf("%s is neither local nor foreign", b.spec.Name)
+		return nil, fmt.Errorf("%s is neither local nor foreign", b.spec.Name)
 	}
 	all := make([][]system.Producer, producers)
 	for i := range all {
-		for _, q := range queues {
-			p, err := local.Producer(ctx, q)
+		for j := i % len(queues); j < len(queues); j += producers {
+			p, err := local.Producer(ctx, queues[j])
 			if err != nil {
-				return err
+				return nil, err // what was opened ends with the process
 			}
-			defer func() { _ = p.Close() }() // what it was answered is all that counts
 			all[i] = append(all[i], p)
 		}
 	}
-	errs := make([]error, producers)
-	var wg sync.WaitGroup
-	for i, ps := range all {
-		wg.Go(func() { errs[i] = do(ps) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("enqueue: %w", err)
-	}
-	return nil
+	return func(ctx context.Context) error {
+		errs := make([]error, producers)
+		var wg sync.WaitGroup
+		for i, ps := range all {
+			wg.Go(func() { errs[i] = do(ctx, ps) })
+		}
+		wg.Wait()
+		for _, p := range slices.Concat(all...) {
+			_ = p.Close() // what it was answered is all that counts
+		}
+		if err := errors.Join(errs...); err != nil {
+			return fmt.Errorf("enqueue: %w", err)
+		}
+		return nil
+	}, nil
 }
 
 // fill enqueues n messages in the fastest way that the system has.

@@ -11,9 +11,10 @@ import (
 
 // cluster is three primaries with a replica each.
 type cluster struct {
-	set  *redistest.Cluster
-	slot int  // of the queue
-	lost bool // a primary, for good
+	set   *redistest.Cluster
+	slot  int  // of the queue
+	lost  bool // a primary, for good
+	watch watch
 }
 
 func startCluster(t *testing.T, _ *rand.Rand) place {
@@ -26,20 +27,24 @@ func startCluster(t *testing.T, _ *rand.Rand) place {
 func (p *cluster) name() string { return "cluster" }
 func (p *cluster) url() string  { return p.set.URL() }
 func (p *cluster) crowd() int   { return 3 }
-func (p *cluster) mend(r *ring) { p.set.Healthy(r) }
+func (p *cluster) mend(r *ring) { p.look(r) }
+
+func (p *cluster) look(r *ring) *redistest.Server {
+	r.Helper()
+	p.set.Healthy(r)
+	return p.watch.look(r, p.set.Owner(p.slot))
+}
 
 func (p *cluster) faults(r *ring) []fault {
-	p.set.Healthy(r)
-	primary := p.set.Owner(p.slot)
-	all := append(r.ofServer(primary), r.ofNetwork(primary.Proxy)...)
-	all = append(all,
-		fault{"slot moved", func() { p.move(r) }},
-		fault{"slot moved and back", func() {
+	primary := p.look(r)
+	all := []fault{
+		{"slot moved", func() { p.move(r) }},
+		{"slot moved and back", func() {
 			p.move(r)
 			r.wait(r.upTo(10, 300))
 			p.set.Migrate(r, p.slot, primary)
 		}},
-	)
+	}
 	if replica := p.set.ReplicaOf(primary); replica != nil && !p.lost {
 		all = append(all, fault{"primary lost for good", func() {
 			p.lost = true
@@ -48,7 +53,8 @@ func (p *cluster) faults(r *ring) []fault {
 			p.takenOver(r, replica)
 		}})
 	}
-	return append(all, p.failovers(r)...)
+	all = append(p.watch.asking(all), p.failovers(r)...)
+	return append(append(all, r.ofServer(primary)...), r.ofNetwork(primary.Proxy)...)
 }
 
 // move moves the slot of the queue to another primary.
@@ -66,13 +72,12 @@ func (p *cluster) move(r *ring) {
 // failovers are the ways to another primary of the queue. None is lost by one that the primary agrees
 // with; of the others as of those with Sentinel.
 func (p *cluster) failovers(r *ring) []fault {
-	p.set.Healthy(r)
-	primary := p.set.Owner(p.slot)
+	primary := p.look(r)
 	replica := p.set.ReplicaOf(primary)
 	if replica == nil { // as one that was lost for good has left it
-		return []fault{{"slot moved", func() { p.move(r) }}}
+		return p.watch.asking([]fault{{"slot moved", func() { p.move(r) }}})
 	}
-	all := []fault{
+	return p.watch.asking([]fault{
 		{"failover agreed upon", func() { p.set.Promote(r, replica) }},
 		{"failover forced", func() {
 			until := r.mayLose(behind)
@@ -100,8 +105,7 @@ func (p *cluster) failovers(r *ring) []fault {
 			p.set.Healthy(r)
 			until()
 		}},
-	}
-	return all
+	})
 }
 
 func (p *cluster) takenOver(r *ring, replica *redistest.Server) {

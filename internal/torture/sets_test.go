@@ -13,22 +13,59 @@ import (
 // behind is how far a replica may be behind its primary, at most.
 const behind = time.Second
 
+// watch knows who the primary is. One that is asleep or cut off for long is replaced unasked, and
+// then something may be lost too.
+type watch struct {
+	primary *redistest.Server
+	at      time.Time
+	asked   bool // for another one, since
+}
+
+// look is told who is primary whenever all is well.
+func (w *watch) look(r *ring, primary *redistest.Server) *redistest.Server {
+	if w.primary != nil && primary != w.primary && !w.asked {
+		r.mayLose(time.Since(w.at) + behind)
+		r.done["failover that nobody asked for"]++
+	}
+	*w = watch{primary: primary, at: time.Now()}
+	return primary
+}
+
+// asking says that a fault asks for another primary, and cares itself for what that loses.
+func (w *watch) asking(faults []fault) []fault {
+	for i, f := range faults {
+		faults[i].do = func() {
+			w.asked = true
+			f.do()
+		}
+	}
+	return faults
+}
+
 // sentinel is a primary with two replicas, and three Sentinels.
-type sentinel struct{ set *redistest.Sentinels }
+type sentinel struct {
+	set   *redistest.Sentinels
+	watch watch
+}
 
 func startSentinel(t *testing.T, _ *rand.Rand) place {
 	t.Helper()
-	return &sentinel{redistest.StartReplicas(t, 2, redistest.Proxied())}
+	return &sentinel{set: redistest.StartReplicas(t, 2, redistest.Proxied())}
 }
 
 func (p *sentinel) name() string { return "sentinel" }
 func (p *sentinel) url() string  { return p.set.URL() }
 func (p *sentinel) crowd() int   { return 3 }
-func (p *sentinel) mend(r *ring) { p.set.Healthy(r) }
+func (p *sentinel) mend(r *ring) { p.look(r) }
+
+func (p *sentinel) look(r *ring) *redistest.Server {
+	r.Helper()
+	p.set.Healthy(r)
+	return p.watch.look(r, p.set.Now())
+}
 
 func (p *sentinel) faults(r *ring) []fault {
-	p.set.Healthy(r)
-	primary := p.set.Now()
+	primary := p.look(r)
 	all := append(r.ofServer(primary), r.ofNetwork(primary.Proxy)...)
 	all = append(all, fault{"replica killed", func() {
 		for _, n := range p.set.Nodes {
@@ -46,9 +83,8 @@ func (p *sentinel) faults(r *ring) []fault {
 // failovers are the ways to another primary. Redis replicates behind its answers, so that what the
 // old one has answered in its last moments may be lost.
 func (p *sentinel) failovers(r *ring) []fault {
-	p.set.Healthy(r)
-	primary := p.set.Now()
-	return []fault{
+	primary := p.look(r)
+	return p.watch.asking([]fault{
 		{"failover asked for", func() {
 			until := r.mayLose(behind)
 			p.set.Failover(r)
@@ -81,5 +117,5 @@ func (p *sentinel) failovers(r *ring) []fault {
 			r.kill(lonely)
 			until()
 		}},
-	}
+	})
 }
