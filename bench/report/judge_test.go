@@ -20,7 +20,7 @@ func TestTargetsAreJudged(t *testing.T) {
 		result.Run{System: "bide-redis", Workload: "W4", Metrics: map[string]float64{result.LagP50: 1.5, result.Early: 1}},
 		result.Run{System: "bide-redis", Workload: "W4", Repetition: 2, Metrics: map[string]float64{result.Early: 0}},
 	)
-	text, _ := report.Page(f, "benchmarks")
+	text, _ := report.Page(report.Files{Main: f}, "benchmarks")
 	for _, want := range []string{
 		"| W2 bide on Redis | 30k/s | at least 120k/s | **not met** | `go run . run -systems bide-redis -workloads W2` |",
 		"| W3-512 bide on Redis | 80k/s | at least 80k/s | met | `go run . run -systems bide-redis -workloads W3-512` |",

@@ -51,7 +51,7 @@ func forged() *result.File {
 }
 
 func TestPage(t *testing.T) {
-	text, charts := report.Page(forged(), "benchmarks")
+	text, charts := report.Page(report.Files{Main: forged()}, "benchmarks")
 	for _, want := range []string{
 		"on 2030-01-02, 03:04 UTC, at commit abc123 in 2m0s, on Abacus <9>, 2 cores, 4 GiB",
 		"0.25 ms to append",
@@ -76,12 +76,12 @@ func TestPage(t *testing.T) {
 func TestABusyMachineIsSaidToBe(t *testing.T) {
 	f := forged()
 	f.Machine.Load = 1.5
-	text, _ := report.Page(f, "benchmarks")
+	text, _ := report.Page(report.Files{Main: f}, "benchmarks")
 	assert.True(t, strings.Contains(text, "**The machine was not idle**: its load average was 1.5"), text)
 }
 
 func TestChartsAreXML(t *testing.T) {
-	_, charts := report.Page(forged(), "benchmarks")
+	_, charts := report.Page(report.Files{Main: forged()}, "benchmarks")
 	for name, svg := range charts {
 		dec := xml.NewDecoder(strings.NewReader(svg))
 		for {
@@ -95,7 +95,7 @@ func TestChartsAreXML(t *testing.T) {
 }
 
 func TestNothingMeasuredIsNoPanic(t *testing.T) {
-	text, charts := report.Page(&result.File{}, "x")
+	text, charts := report.Page(report.Files{Main: &result.File{}}, "x")
 	assert.True(t, strings.Contains(text, "# Benchmarks"))
 	assert.Equal(t, len(charts), 0)
 }
@@ -109,10 +109,10 @@ func TestWriteAfterReadingBack(t *testing.T) {
 	assert.Equal(t, f, forged())
 
 	page := filepath.Join(dir, "benchmarks.md")
-	assert.NoError(t, report.Write(f, page))
+	assert.NoError(t, report.Write(report.Files{Main: f}, page))
 	got, err := os.ReadFile(page)
 	assert.NoError(t, err)
-	want, charts := report.Page(forged(), "benchmarks")
+	want, charts := report.Page(report.Files{Main: forged()}, "benchmarks")
 	assert.Equal(t, string(got), want)
 	kept, err := result.Read(filepath.Join(dir, "benchmarks", "results.json"))
 	assert.NoError(t, err)
