@@ -202,7 +202,7 @@ func (c *checker) notEarly() {
 			continue
 		}
 		for _, e := range c.story.enqueues {
-			if e.Fate == OK && e.Seq == d.Seq && e.Outcome != storage.Duplicate && d.Now.Before(e.Due) && !c.rewound(e.Call) && !c.turned(e, d) {
+			if e.Fate == OK && e.Seq == d.Seq && e.Outcome != storage.Duplicate && d.Now.Before(e.Due) && !e.Began.After(d.Ended) && !c.rewound(e.Call) && !c.turned(e, d) {
 				c.violated(NotEarly, "delivery with token %d came %s before the time that the producer was told", d.Token, e.Due.Sub(d.Now))
 			}
 		}

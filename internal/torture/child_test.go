@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,7 +27,6 @@ import (
 const (
 	envName  = "BIDE_TORTURE_NAME"
 	envStore = "BIDE_TORTURE_STORE"
-	envDir   = "BIDE_TORTURE_DIR"
 	envSeed  = "BIDE_TORTURE_SEED"
 	envPace  = "BIDE_TORTURE_PACE" // how many times slower than at full speed
 )
@@ -53,7 +51,7 @@ func openStore(ctx context.Context, name string) (storage.Engine, error) {
 	}
 }
 
-// child produces and consumes until it is told to end, or killed.
+// child produces and consumes until it is told to end, or killed. It prints its history.
 func child(name string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -66,23 +64,23 @@ func child(name string) error {
 		return err
 	}
 	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is an error of the write
-	file, err := os.Create(filepath.Join(os.Getenv(envDir), name))
-	if err != nil {
-		return err
-	}
 	engine, err := openStore(ctx, os.Getenv(envStore))
 	if err != nil {
 		return nil // the server may be down: another process comes
 	}
-	recorder := history.NewRecorder(name, file)
+	recorder := history.NewRecorder(name, os.Stdout)
 	recorded := recorder.Engine(engine)
+	if os.Getenv(envCalm) != "" {
+		err := consumeCalmly(ctx, recorded, name, rand.New(rand.NewPCG(seed, 9)))
+		return errors.Join(err, recorder.Err(), engine.Close())
+	}
 	var parts sync.WaitGroup
 	for i := range uint64(2) {
 		parts.Go(func() { produce(ctx, recorded, rand.New(rand.NewPCG(seed, i)), pace) })
 	}
 	err = consume(ctx, recorded, name, rand.New(rand.NewPCG(seed, 9)), true)
 	parts.Wait()
-	return errors.Join(err, recorder.Err(), engine.Close(), file.Close())
+	return errors.Join(err, recorder.Err(), engine.Close())
 }
 
 // produce enqueues, cancels and reschedules. Few ids meet often; what fails is in the history.

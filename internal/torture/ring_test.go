@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -77,11 +78,13 @@ func (r *ring) startAt(url string) *living {
 	r.count++
 	name := "process" + strconv.Itoa(r.count)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envName+"="+name, envStore+"="+url, envDir+"="+r.dir, envPace+"="+strconv.Itoa(r.pace),
+	cmd.Env = append(os.Environ(), envName+"="+name, envStore+"="+url, envPace+"="+strconv.Itoa(r.pace),
 		envSeed+"="+strconv.FormatUint(r.rnd.Uint64(), 10), "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
+	file := create(r.T, r.dir, name)
+	cmd.Stdout = struct{ io.Writer }{file} // through a pipe: what the process has said outlives it, and no limit of its own is in the way
 	assert.NoError(r, cmd.Start())
-	p := &living{Cmd: cmd, history: filepath.Join(r.dir, name)}
+	p := &living{Cmd: cmd, history: file.Name()}
 	r.living = append(r.living, p)
 	return p
 }
@@ -158,26 +161,27 @@ func (r *ring) goesOn() time.Duration {
 	r.Helper()
 	began := time.Now()
 	for _, p := range r.living {
-		redistest.Until(r, p.history+" begins", func() bool {
-			file, err := os.Stat(p.history)
-			if err == nil {
-				p.read = file.Size()
-			}
-			return err == nil
-		})
+		file, err := os.Stat(p.history)
+		assert.NoError(r, err)
+		p.read = file.Size()
 	}
 	for _, p := range r.living {
-		enqueued, claimed := false, false
-		redistest.Until(r, p.history+" goes on", func() bool {
-			for _, line := range r.news(p) {
-				ok := bytes.Contains(line, []byte(`"fate":"ok"`))
-				enqueued = enqueued || ok && bytes.Contains(line, []byte(`"op":"enqueue"`))
-				claimed = claimed || ok && bytes.Contains(line, []byte(`"op":"claim"`))
-			}
-			return enqueued && claimed
-		})
+		r.does(p, "enqueue", "claim")
 	}
 	return time.Since(began)
+}
+
+// does waits until calls of a process have succeeded, each of another name.
+func (r *ring) does(p *living, ops ...string) {
+	r.Helper()
+	redistest.Until(r, p.history+" goes on", func() bool {
+		for _, line := range r.news(p) {
+			ops = slices.DeleteFunc(ops, func(op string) bool {
+				return bytes.Contains(line, []byte(`"fate":"ok"`)) && bytes.Contains(line, []byte(`"op":"`+op+`"`))
+			})
+		}
+		return len(ops) == 0
+	})
 }
 
 // news are the lines that a process has written since they were asked for.
