@@ -5,6 +5,7 @@ package bide
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +30,15 @@ type batcher[T, R any] struct {
 type lane[T, R any] struct {
 	waiting []*item[T, R] // in order of arrival
 	flights int
+	sent    time.Time // when the latest flight began
 }
+
+// A second call is begun while one is under way if so many items wait, or if that one is so old:
+// fuller calls cost less, and overlapping ones are for engines that are far away.
+const (
+	crowd      = 64
+	longFlight = time.Millisecond
+)
 
 type item[T, R any] struct {
 	value T
@@ -130,7 +139,7 @@ func (b *batcher[T, R]) add(name string, it *item[T, R]) error {
 		b.lanes[name] = l
 	}
 	l.waiting = append(l.waiting, it)
-	if l.flights < b.flights {
+	if l.flights == 0 || l.flights < b.flights && (len(l.waiting) >= crowd || it.since.Sub(l.sent) >= longFlight) {
 		l.flights++
 		go b.fly(name, l)
 	}
@@ -161,6 +170,7 @@ func (b *batcher[T, R]) fly(name string, l *lane[T, R]) {
 			return
 		}
 		b.send(name, l, batch)
+		runtime.Gosched() // those who have their answers may have more to send
 	}
 }
 
@@ -194,6 +204,7 @@ func (b *batcher[T, R]) next(name string, l *lane[T, R]) (batch, left []*item[T,
 			batch = append(batch, it)
 		}
 	}
+	l.sent = time.Now()
 	if taken == len(l.waiting) {
 		l.waiting = nil
 	} else {
