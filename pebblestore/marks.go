@@ -9,10 +9,13 @@ import "hash/maphash"
 type marks struct {
 	seed maphash.Seed
 	bits [markBits / 64]uint64
-	some bool
+	set  []uint64 // those of the words that have any, up to markWords
 }
 
-const markBits = 1 << 17
+const (
+	markBits  = 1 << 17
+	markWords = 512
+)
 
 // salt makes ids of one queue differ from the same ids of another one.
 func (m *marks) salt(queue string) uint64 { return maphash.String(m.seed, queue) }
@@ -21,11 +24,13 @@ func (m *marks) add(salt uint64, id string) {
 	a, b := m.slots(salt, id)
 	m.bits[a/64] |= 1 << (a % 64)
 	m.bits[b/64] |= 1 << (b % 64)
-	m.some = true
+	if len(m.set) < markWords {
+		m.set = append(m.set, a/64, b/64)
+	}
 }
 
 func (m *marks) has(salt uint64, id string) bool {
-	if !m.some {
+	if len(m.set) == 0 {
 		return false
 	}
 	a, b := m.slots(salt, id)
@@ -38,8 +43,11 @@ func (m *marks) slots(salt uint64, id string) (a, b uint64) {
 }
 
 func (m *marks) clear() {
-	if m.some {
+	if len(m.set) >= markWords {
 		clear(m.bits[:])
-		m.some = false
 	}
+	for _, word := range m.set {
+		m.bits[word] = 0
+	}
+	m.set = m.set[:0]
 }

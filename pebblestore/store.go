@@ -175,15 +175,46 @@ func (s *Store) Close() error {
 		close(s.closed)
 		select {
 		case <-s.stopped:
-			close(s.guard.left)
+			s.flush()
+			s.lost = s.guard.failure()
+		case <-s.guard.frozen:
+		}
+		close(s.guard.left)
+		if s.guard.failure() == nil {
 			s.lost = closePebble(s.db)
-		case <-s.guard.frozen: // the writer may hang in Pebble for good; it cannot change the disk
-			close(s.guard.left)
+		} else { // the writer may hang in Pebble for good; it cannot change the disk
 			go func() { _ = closePebble(s.db) }()
 		}
 		s.lost = wrap("close", "", diskError(errors.Join(s.lost, s.lock.Close())))
 	})
 	return s.lost
+}
+
+// flushBytes is how much log Close leaves to the next Open to replay.
+const flushBytes = 1 << 20
+
+// flush writes to tables what only the log and the memory have: tables take less room, and need no
+// replay.
+func (s *Store) flush() {
+	if s.guard.failure() != nil || s.db.Metrics().WAL.Size < flushBytes {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		flushed, err := s.db.AsyncFlush()
+		if err != nil {
+			return
+		}
+		select {
+		case <-flushed:
+		case <-s.guard.frozen:
+		}
+	}()
+	select {
+	case <-done:
+	case <-s.guard.frozen:
+	}
 }
 
 // closePebble closes the database. A frozen one may fail in any way.
