@@ -36,9 +36,23 @@ short:
 lag:
 	$(GO) test -tags timed -count=1 -v ./internal/lag
 
-## torture: processes and their Redis die, stop and fill up for T (30s), from SEED if that is set
+## torture: every fault, everywhere, for T (30s), from SEED if set, only ON=one|clock|directory|sentinel|cluster if set;
+##          SERVER=/path/to/redis-server runs it, and the conformance suite, on another server
+torture: export BIDE_REDIS_SERVER = $(SERVER)
 torture: setup
-	BIDE_TORTURE_FOR=$(T) BIDE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v ./internal/torture
+	BIDE_TORTURE_FOR=$(T) BIDE_SEED=$(SEED) BIDE_TORTURE_ON=$(ON) $(GO) test -count=1 -timeout 0 -v ./internal/torture
+ifdef SERVER
+	$(GO) test -count=1 -timeout 30m -run '^Test(Engine|Survives)' ./redisstore
+endif
+
+## torture-failovers: N (100) failovers of a Sentinel set and of a Cluster, without the restart of a process
+torture-failovers: N = 100
+torture-failovers: setup
+	BIDE_FAILOVERS=$(N) BIDE_SEED=$(SEED) BIDE_TORTURE_ON=$(ON) $(GO) test -count=1 -timeout 0 -v -run TestFailovers ./internal/torture
+
+## soak: everything at a moderate rate with faults for T (30s; an hour is T=1h), and nothing may grow
+soak: setup
+	BIDE_SOAK_FOR=$(T) BIDE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run TestSoak ./internal/torture
 
 ## fuzz: each fuzz target for T (30s)
 fuzz:
@@ -91,4 +105,4 @@ tidy-check:
 hooks:
 	git config core.hooksPath .githooks
 
-.PHONY: help demo test setup race short lag torture fuzz programs bench bench-all microbench cover lint fmt fix tidy-check hooks
+.PHONY: help demo test setup race short lag torture torture-failovers soak fuzz programs bench bench-all microbench cover lint fmt fix tidy-check hooks

@@ -109,7 +109,7 @@ func Check(calls []Call, f Final, t Terms) Report {
 	c.story = nil
 	c.tokens(calls)
 	c.order()
-	c.unnamedDrops()
+	c.counted()
 	c.queue()
 	return c.report
 }
@@ -129,8 +129,8 @@ type checker struct {
 	final   Final
 	stories map[string]*story
 	others  []*Call
-	story   *story // the one that is looked at
-	gone    []Violation
+	story   *story      // the one that is looked at
+	gone    []Violation // of what may have expired, or have been dropped
 	report  Report
 }
 

@@ -8,6 +8,9 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
+// repetition is how long an engine takes at least before it repeats a call whose answer was lost.
+const repetition = 5 * time.Millisecond
+
 // mayHaveEnded says whether the record of an enqueue may have been finished or removed by an instant.
 func (c *checker) mayHaveEnded(e event, by time.Time) bool {
 	return c.end(e, by) != ""
@@ -34,20 +37,21 @@ func (c *checker) end(e event, by time.Time) string {
 		}
 	}
 	for _, x := range s.enqueues {
-		replaces := x.Outcome == storage.Replaced || x.Outcome == storage.Reran || x.Fate != OK && x.OnLive != storage.Keep
+		repeated := c.Repeats && x.Ended.Sub(x.Began) >= repetition // and answered for the last time that it took effect
+		replaces := x.Outcome == storage.Replaced || x.Outcome == storage.Reran || x.OnLive != storage.Keep && (x.Fate != OK || repeated)
 		if x.maybe() && x.Item != e.Item && replaces && x.Began.Before(by) && !x.end().Before(e.Began) {
 			return "replaced"
-		}
-	}
-	bounded := e.Max > 0 || c.final.Stats.Config.MaxDeliveries > 0
-	for _, x := range c.others {
-		if (x.Op != "claim" || bounded) && x.maybe() && x.Began.Before(by) && e.Began.Before(x.end()) {
-			return x.Op // which names no message: a claim may have spent its last attempt
 		}
 	}
 	config := c.final.Stats.Config
 	if (e.ExpireIn > 0 || config.ExpireIn > 0 || config.KeyIdle > 0 && e.Key != "") && c.final.Stats.Total.Expired > 0 {
 		return "expired"
+	}
+	bounded := e.Max > 0 || config.MaxDeliveries > 0
+	for _, x := range c.others {
+		if (x.Op != "claim" || bounded) && x.maybe() && x.Began.Before(by) && e.Began.Before(x.end()) {
+			return x.Op // which names no message: a claim may have spent its last attempt
+		}
 	}
 	if e.Max > 0 {
 		for _, d := range s.deliveries {
@@ -82,16 +86,11 @@ func (c *checker) noLoss() {
 			if why == "" {
 				c.report.Rewound.Lost++
 			}
-		case why == "":
-			v := c.violation(NoLoss, "record %d was stored and is gone", e.Seq)
-			if c.drops() {
-				c.gone = append(c.gone, v) // by an enqueue whose answer was lost, perhaps
-			} else {
-				c.report.Violations = append(c.report.Violations, v)
-			}
+		case why == "" || why == "expired":
+			c.gone = append(c.gone, c.violation(NoLoss, "record %d was stored and is gone", e.Seq))
 		case (why == "out of attempts" || why == "claim") && !c.trims() && !c.otherCalls("purge") && !c.otherCalls("redrive"):
 			if _, maybe := c.story.settled(e.Seq, c.Repeats, storage.Ack); len(maybe) == 0 {
-				c.violated(NoLoss, "record %d has died and is not among the dead", e.Seq)
+				c.violated(NoLoss, "record %d has died (%s) and is not among the dead", e.Seq, why)
 			}
 		}
 	}
@@ -123,12 +122,9 @@ func (c *checker) noLostSuccessor() {
 	}
 }
 
-// unnamedDrops: an enqueue that makes room says for whom, but its answer may be lost. No more records
-// are gone for that than the queue has dropped without a name.
-func (c *checker) unnamedDrops() {
-	if !c.drops() {
-		return
-	}
+// counted: of what is gone without a word, some may have expired, or have been dropped by an enqueue
+// whose answer was lost. No more may than the queue has counted.
+func (c *checker) counted() {
 	named := int64(0)
 	for _, s := range c.stories {
 		for _, d := range s.drops {
@@ -137,7 +133,8 @@ func (c *checker) unnamedDrops() {
 			}
 		}
 	}
-	if int64(len(c.gone)) > max(0, c.final.Stats.Total.Dropped-named) {
+	total := c.final.Stats.Total
+	if int64(len(c.gone)) > total.Expired+max(0, total.Dropped-named) {
 		c.report.Violations = append(c.report.Violations, c.gone...)
 	}
 }

@@ -162,7 +162,7 @@ func (c *checker) tokens(calls []Call) {
 		for k := range claim.Items {
 			g.last = max(g.last, claim.Items[k].Token)
 			if claim.Items[k].Token < g.Token {
-				g.event.Item = &claim.Items[k]
+				g.Item = &claim.Items[k]
 			}
 		}
 		grants = append(grants, g)

@@ -136,7 +136,7 @@ func (s *story) tell() string {
 			fmt.Fprintf(&b, " at %s until %s, delivery %d, attempt %d", e.Now.Format("15:04:05.000"), e.Until.Format("15:04:05.000"), e.Deliveries, e.Attempts)
 		}
 		if e.Op == "enqueue" {
-			fmt.Fprintf(&b, " due %s: %s", e.Due.Format("15:04:05.000"), e.Outcome)
+			fmt.Fprintf(&b, " key %q, attempts %d, due %s: %s", e.Key, e.Max, e.Due.Format("15:04:05.000"), e.Outcome)
 		}
 		if e.Op == "settle" {
 			fmt.Fprintf(&b, " %s", e.Verdict)

@@ -106,7 +106,7 @@ func (s *Server) linked() bool {
 // all agree that the cluster is whole.
 func (c *Cluster) Healthy(t testing.TB) {
 	t.Helper()
-	Until(t, "the cluster is whole", func() bool {
+	until(t, election, "the cluster is whole", func() bool {
 		for _, n := range c.All() {
 			if n.process.ended() {
 				continue
@@ -147,12 +147,18 @@ func (c *Cluster) seenBy(n *Server, m member, id string) bool {
 	return true
 }
 
+// TakenOver waits until a replica owns a slot.
+func (c *Cluster) TakenOver(t testing.TB, slot int, replica *Server) {
+	t.Helper()
+	until(t, election, "the replica takes over", func() bool { return c.Owner(slot) == replica })
+}
+
 // Promote makes a replica the primary of its slots: in agreement with its primary, or with FORCE or
 // TAKEOVER without. It asks again when nothing came of it, as happens while votes are young.
 func (c *Cluster) Promote(t testing.TB, replica *Server, how ...string) {
 	t.Helper()
 	var asked time.Time
-	Until(t, "the replica takes over", func() bool {
+	until(t, election, "the replica takes over", func() bool {
 		if m, ok := look(replica); ok && m.primary == "" {
 			return true
 		}

@@ -260,11 +260,16 @@ func (s *Server) Restart(t testing.TB, options ...Option) {
 // Until waits for a condition, and fails if it does not come true.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
+	until(t, patience, what, ok)
+}
+
+func until(t testing.TB, long time.Duration, what string, ok func() bool) {
+	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); !ok(); <-tick.C {
+	for end := time.Now().Add(long); !ok(); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatalf("waited %s in vain: %s", patience, what)
+			t.Fatalf("waited %s in vain: %s", long, what)
 		}
 	}
 }

@@ -28,17 +28,20 @@ func (s *Sentinels) Now() *Server {
 // Failover asks for another primary, which the present one need not agree with.
 func (s *Sentinels) Failover(t testing.TB) {
 	t.Helper()
-	Until(t, "a sentinel begins a failover", func() bool {
+	until(t, election, "a sentinel begins a failover", func() bool {
 		_, err := s.sentinels[0].Try("SENTINEL", "FAILOVER", primaryName)
 		return err == nil
 	})
 }
 
+// election is how long Sentinels may take: when the first attempt fails, they wait before the next.
+const election = 3 * patience
+
 // Changed waits until the sentinels agree on another primary than a given one, and it takes writes.
 func (s *Sentinels) Changed(t testing.TB, from *Server) *Server {
 	t.Helper()
 	var now *Server
-	Until(t, "another primary", func() bool {
+	until(t, election, "another primary", func() bool {
 		now = s.Now()
 		return now != nil && now != from && now.isPrimary()
 	})
@@ -65,7 +68,7 @@ func (s *Server) Follow(t testing.TB, primary *Server) {
 // that, so that a failover can come.
 func (s *Sentinels) Healthy(t testing.TB) {
 	t.Helper()
-	Until(t, "all follow the primary", func() bool {
+	until(t, election, "all follow the primary", func() bool {
 		now := s.Now()
 		if now == nil || !now.isPrimary() {
 			return false

@@ -50,7 +50,7 @@ func (p *cluster) faults(r *ring) []fault {
 			p.lost = true
 			primary.Kill()
 			r.mayLose(behind)
-			p.takenOver(r, replica)
+			p.set.TakenOver(r, p.slot, replica)
 		}})
 	}
 	all = append(p.watch.asking(all), p.failovers(r)...)
@@ -94,21 +94,16 @@ func (p *cluster) failovers(r *ring) []fault {
 		{"primary killed", func() {
 			primary.Kill()
 			r.mayLose(behind)
-			p.takenOver(r, replica)
+			p.set.TakenOver(r, p.slot, replica)
 			primary.Restart(r)
 		}},
 		{"primary stopped, and back as if nothing was", func() {
 			until := r.mayLose(behind)
 			primary.Stop(r)
-			p.takenOver(r, replica)
+			p.set.TakenOver(r, p.slot, replica)
 			primary.Continue(r)
 			p.set.Healthy(r)
 			until()
 		}},
 	})
-}
-
-func (p *cluster) takenOver(r *ring, replica *redistest.Server) {
-	r.Helper()
-	redistest.Until(r, "the replica takes over", func() bool { return p.set.Owner(p.slot) == replica })
 }
