@@ -8,12 +8,12 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// A consumer claims more than it has free handlers for, as much as they will have begun about when the
-// next claim is answered: handlers that take microseconds would wait for claims otherwise. Handlers
-// that take longer than a claim have next to nothing claimed ahead, so that nobody else waits for it.
+// A consumer claims more than it has free handlers for, as much as they will begin while three claims
+// are answered: handlers that take microseconds would wait for claims otherwise. Handlers that take
+// longer than a claim have next to nothing claimed ahead, so that nobody else waits for it.
 const (
 	leastAhead = time.Millisecond       // of the handlers' work that is claimed ahead
-	mostAhead  = 10 * time.Millisecond  // the same, where claims take long
+	mostAhead  = 50 * time.Millisecond  // the same, where claims take long
 	holdAhead  = 100 * time.Millisecond // what no handler has begun by then is given back
 	maxAhead   = storage.MaxBatch / 2   // units claimed ahead
 	paceOver   = 5 * time.Millisecond   // the least time that a pace is measured over
@@ -42,19 +42,24 @@ func (p *tempo) look(now time.Time) {
 }
 
 // claimed takes down what a claim has taken.
-func (p *tempo) claimed(took time.Duration) { p.trip += (took - p.trip) / 8 }
+func (p *tempo) claimed(took time.Duration) {
+	if p.trip == 0 {
+		p.trip = took
+	}
+	p.trip += (took - p.trip) / 8
+}
 
 // ahead is how many units may be claimed beyond the free handlers.
 func (p *tempo) ahead() int {
-	span := min(max(2*p.trip, leastAhead), mostAhead)
+	span := min(max(3*p.trip, leastAhead), mostAhead)
 	return min(int(p.perSecond*span.Seconds()), maxAhead)
 }
 
-// roomy says whether there is room for a claim that is worth its while: while handlers have enough to
-// go on with, it is left until it brings more. The caller holds r.mu.
+// roomy says whether there is room for a claim that is worth its while: as long as handlers have more
+// to go on with than begins during a claim, it is left until it brings more. The caller holds r.mu.
 func (r *run) roomy() bool {
 	free := r.free()
-	return free > 0 && (len(r.ahead) == 0 || free >= r.pace.ahead()/2)
+	return free > 0 && (len(r.ahead) == 0 || free >= r.pace.ahead()/3)
 }
 
 // next takes the first unit that was claimed ahead, for a handler that begins it. The caller holds r.mu.

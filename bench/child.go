@@ -102,7 +102,7 @@ func measure(ctx context.Context, o order) (map[string]float64, error) {
 		}
 		specs, shape = system.Bide(c.Variation), c.Shape
 	}
-	loads := workload.All()
+	loads := append(workload.All(), workload.Growth()...)
 	spec := slices.IndexFunc(specs, func(s system.Spec) bool { return s.Name == o.System })
 	load := slices.IndexFunc(loads, func(w workload.Workload) bool { return w.Name == o.Workload })
 	if spec < 0 || load < 0 {

@@ -5,6 +5,7 @@
 //	bench run -out results.json     every workload on every system of the short run
 //	bench conditions -out conditions.json
 //	                                bide under other conditions than the usual
+//	bench growth -out growth.json   bide with ever more messages and consumers
 //	bench report -in results.json   writes the report and its charts
 //
 // README.md has the workloads, and what is measured how.
@@ -39,6 +40,7 @@ func main() {
 func dispatch(ctx context.Context, args []string) error {
 	commands := map[string]func(ctx context.Context, args []string) error{
 		"run":               run,
+		"growth":            growth,
 		"conditions":        conditions,
 		"report":            writeReport,
 		childCommand:        child,      // the harness itself uses this one
@@ -46,7 +48,7 @@ func dispatch(ctx context.Context, args []string) error {
 		server.RelayCommand: relayTo,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
-		return errors.New("usage: bench run|conditions|report [flags]; bench run -h lists the flags")
+		return errors.New("usage: bench run|conditions|growth|report [flags]; bench run -h lists the flags")
 	}
 	err := commands[args[0]](ctx, args[1:])
 	if errors.Is(err, flag.ErrHelp) {

@@ -23,7 +23,7 @@ func newProgress(began time.Time, done, all int, p result.Run) progress {
 	const width = 20
 	bar := strings.Repeat("#", width*done/all) + strings.Repeat(".", width-width*done/all)
 	pr := progress{os.Stderr}
-	fmt.Fprintf(pr.out, "[%s] %3d/%d, %6s left  %-18s %-9s %-12s #%d  ", bar, done+1, all, left, p.System, p.Workload, p.Condition, p.Repetition)
+	fmt.Fprintf(pr.out, "[%s] %3d/%d, %6s left  %-18s %-9s %-16s #%d  ", bar, done+1, all, left, p.System, p.Workload, p.Condition, p.Repetition)
 	return pr
 }
 
@@ -39,6 +39,7 @@ func brief(r result.Run) string {
 	var text string
 	for _, m := range []struct{ name, format string }{
 		{result.Rate, "%.0f messages/s"},
+		{result.Claim + result.Rate, "%.0f messages/s claimed"},
 		{result.LagP99, "%.1f ms p99 lag"},
 		{result.BurstLast, "%.0f ms to the last"},
 		{result.Memory, "%.0f bytes of memory a message"},

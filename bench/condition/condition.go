@@ -19,6 +19,7 @@ type Condition struct {
 	Systems   []string // of system.Bide
 	Shape     workload.Shape
 	Variation system.Variation
+	Once      bool // is not repeated, because it takes long
 }
 
 // Group of conditions that are reported together, after the usual one.
@@ -43,10 +44,10 @@ func Groups() []Group {
 	return []Group{usual(), features(), queues(), bodies(), distance(), persistence()}
 }
 
-// All conditions.
-func All() []Condition {
+// Of all groups, their conditions.
+func Of(groups []Group) []Condition {
 	var all []Condition
-	for _, g := range Groups() {
+	for _, g := range groups {
 		all = append(all, g.Conditions...)
 	}
 	return all
@@ -54,7 +55,7 @@ func All() []Condition {
 
 // Find a condition by its name.
 func Find(name string) (Condition, bool) {
-	all := All()
+	all := append(Of(Groups()), Of(Growth())...)
 	i := slices.IndexFunc(all, func(c Condition) bool { return c.Name == name })
 	if i < 0 {
 		return Condition{}, false

@@ -18,7 +18,7 @@ func TestConditionsNameWhatThereIs(t *testing.T) {
 	seen := map[string]bool{}
 	usual, ok := condition.Find(condition.Usual)
 	assert.True(t, ok)
-	for _, c := range condition.All() {
+	for _, c := range condition.Of(condition.Groups()) {
 		assert.True(t, !seen[c.Name], c.Name)
 		seen[c.Name] = true
 		for _, name := range c.Workloads {
@@ -38,7 +38,7 @@ func TestConditionsLoseNothing(t *testing.T) {
 	}
 	all := workload.All()
 	drain := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == "W2" })]
-	for _, c := range condition.All() {
+	for _, c := range condition.Of(condition.Groups()) {
 		if !slices.Contains(c.Systems, "bide-embedded") {
 			continue
 		}

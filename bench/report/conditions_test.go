@@ -32,3 +32,24 @@ func TestConditionsAreComparedWithTheUsual(t *testing.T) {
 	}
 	assert.True(t, !strings.Contains(text, "Persistence"), "a table of nothing")
 }
+
+func TestGrowthIsComparedWithTheFirst(t *testing.T) {
+	f := forged()
+	f.Runs = nil
+	add := func(condition, workload string, metrics map[string]float64) {
+		f.Runs = append(f.Runs, result.Run{System: "bide-embedded", Workload: workload, Condition: condition, Metrics: metrics})
+	}
+	add("waiting-1000", "waiting", map[string]float64{result.Cancel + result.Rate: 50_000, result.Cancel + result.ClientCPU: 8})
+	add("waiting-10000000", "waiting", map[string]float64{result.Cancel + result.Rate: 25_000, result.Cancel + result.ClientCPU: 10})
+	add("consumers-4", "W2", map[string]float64{result.Rate: 20_000, result.Goroutines: 200, result.Doubled: 3})
+	text, _ := report.Page(report.Files{Growth: f}, "benchmarks")
+	for _, want := range []string{
+		"# Growth",
+		"| bide embedded | cancel messages/s | cancel client CPU, µs | lost, doubled, early |",
+		"| 10³ waiting | 50k | 8 | 0, 0, 0 |",
+		"| 10⁷ waiting | 25k (−50 %) | 10 (+2) | 0, 0, 0 |",
+		"| 4 consumers | 20k | 200 | 0, 3, 0 |",
+	} {
+		assert.True(t, strings.Contains(text, want), "misses: "+want+"\n"+text)
+	}
+}

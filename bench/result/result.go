@@ -89,6 +89,16 @@ const (
 	IdleClient = "client_cpu_percent"
 )
 
+// Goroutines of the harness and the client while a backlog is drained, at most.
+const Goroutines = "goroutines"
+
+// Parts of a workload that has several begin the names of what is measured in them.
+const (
+	Enqueue = "enqueue_"
+	Claim   = "claim_"
+	Cancel  = "cancel_"
+)
+
 // Values of a metric over the repetitions of a workload on a system, under the usual condition. Runs
 // that failed have none.
 func (f *File) Values(system, workload, metric string) []float64 {

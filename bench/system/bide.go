@@ -23,7 +23,7 @@ type Variation struct {
 	Redis     server.RedisOptions
 	Config    storage.ConfigEdit               // of the queue
 	Edit      func(index int, m *bide.Message) // of every message, nil is none
-	Consumers int                              // that share the handlers, each with a Store of its own where there is a server; 0 is 1
+	Consumers int                              // each with all the handlers and, where there is a server, a Store of its own; 0 is 1
 }
 
 // bideSpecs are bide on its engines, everything else at its default.
@@ -113,7 +113,7 @@ func (s *bideSystem) Consume(ctx context.Context, queues []string, handlers int,
 	errs := make([]error, consumers)
 	var running sync.WaitGroup
 	for i := range consumers {
-		running.Go(func() { errs[i] = s.consume(ctx, i, queues, max(handlers/consumers, 1), handle) })
+		running.Go(func() { errs[i] = s.consume(ctx, i, queues, handlers, handle) })
 	}
 	running.Wait()
 	return errors.Join(errs...)

@@ -90,6 +90,7 @@ type Production struct {
 type Due struct {
 	First time.Time     // zero is now
 	Apart time.Duration // from one message to the next
+	Over  int           // so many instants are taken, here and there; 0 is one after the other
 }
 
 // Of the message with an index.
@@ -97,7 +98,17 @@ func (d Due) Of(index int) time.Time {
 	if d.First.IsZero() {
 		return d.First
 	}
-	return d.First.Add(time.Duration(index) * d.Apart)
+	return d.First.Add(time.Duration(d.Scattered(index)) * d.Apart)
+}
+
+// Scattered is which of the instants the message with an index has. A power of ten of them are all
+// taken before one is again.
+func (d Due) Scattered(index int) int {
+	const prime = 7_368_787
+	if d.Over == 0 {
+		return index
+	}
+	return index * prime % d.Over
 }
 
 // Producer enqueues. It is used by one goroutine.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,7 @@ func (b *bench) finish(ctx context.Context, c consumer, n int) (time.Time, error
 	came, changed := 0, time.Now()
 	var ended time.Time
 	for {
+		b.goroutines = max(b.goroutines, runtime.NumGoroutine())
 		if now := b.ledger.Came(); now != came {
 			came, changed = now, time.Now()
 		}
@@ -57,7 +59,7 @@ func (b *bench) finish(ctx context.Context, c consumer, n int) (time.Time, error
 			if err != nil {
 				return ended, err
 			}
-			if left == 0 {
+			if left == b.resting {
 				ended = time.Now()
 				break
 			}
@@ -123,5 +125,8 @@ func (b *bench) faults(metrics map[string]float64) {
 	metrics[result.Lost] = float64(f.Lost)
 	metrics[result.Doubled] = float64(f.Doubled + f.Foreign)
 	metrics[result.Early] = float64(f.Early)
+	if _, foreign := b.system.(system.Foreign); !foreign && b.goroutines > 0 {
+		metrics[result.Goroutines] = float64(b.goroutines)
+	}
 	metrics[result.EarlyShare] = float64(f.Early) / float64(max(b.ledger.Sent(), 1))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bidemq/bide/bench/ledger"
@@ -83,7 +84,8 @@ func (b *bench) warm(ctx context.Context, producers int) error {
 type production struct {
 	producers int
 	batch     int
-	lasts     time.Duration // 0 is until the ledger is full
+	lasts     time.Duration // 0 is until nothing else is left
+	most      int           // messages, 0 is until the ledger is full
 	due       system.Due
 }
 
@@ -102,10 +104,14 @@ func (b *bench) prepare(ctx context.Context, p production) (func(context.Context
 	if f, ok := b.system.(system.Foreign); ok {
 		return func(ctx context.Context) error { return b.order(ctx, f, p) }, nil
 	}
+	var taken atomic.Int64
 	return b.crew(ctx, p.producers, b.queues, func(ctx context.Context, queues []system.Producer) error {
 		until := time.Now().Add(p.lasts)
 		ms := make([]system.Message, p.batch)
 		for turn := 0; p.lasts == 0 || time.Now().Before(until); turn++ {
+			if p.most > 0 && taken.Add(int64(p.batch)) > int64(p.most) {
+				return nil
+			}
 			first, ok := b.ledger.Reserve(p.batch)
 			if !ok {
 				return nil
@@ -132,6 +138,9 @@ func (b *bench) prepare(ctx context.Context, p production) (func(context.Context
 // order is enqueue where somebody else does it.
 func (b *bench) order(ctx context.Context, f system.Foreign, p production) error {
 	free := b.ledger.Free()
+	if p.most > 0 {
+		free = min(free, p.most)
+	}
 	first, _ := b.ledger.Reserve(free)
 	sent, err := f.Produce(ctx, system.Production{
 		Queue: b.queues[0], Producers: p.producers, Batch: p.batch, Size: b.body, First: first, Most: free, For: p.lasts, Due: p.due,

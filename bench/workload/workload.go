@@ -44,6 +44,11 @@ func All() []Workload {
 	}
 }
 
+// Growth has the workloads that are about size rather than about systems.
+func Growth() []Workload {
+	return []Workload{{Name: "waiting", Title: "enqueue, claim and cancel beside many that wait", Speed: true, run: waiting}}
+}
+
 // Suits says whether a workload makes sense for a system.
 func (w Workload) Suits(s system.Spec) bool {
 	return (s.Batch || !w.Batch) && !slices.Contains(s.Skip, w.Name)
@@ -51,8 +56,9 @@ func (w Workload) Suits(s system.Spec) bool {
 
 // Shape of a workload. The zero value is the usual one.
 type Shape struct {
-	Body   int // bytes of a body, 0 is ledger.Size
-	Queues int // that messages are spread over, 0 is 1
+	Body    int // bytes of a body, 0 is ledger.Size
+	Queues  int // that messages are spread over, 0 is 1
+	Waiting int // messages that wait for their time meanwhile, where the workload has such
 }
 
 // bench is one run: a system that was just started, and the settings.
@@ -65,6 +71,10 @@ type bench struct {
 	system system.Running
 	ledger *ledger.Ledger
 	closed bool
+
+	waiting    int   // Shape.Waiting
+	resting    int64 // messages that stay in the queues when all others are acknowledged
+	goroutines int   // at most, so far
 }
 
 // Run starts a system, measures one workload and ends the system.
@@ -73,7 +83,7 @@ func (w Workload) Run(ctx context.Context, spec system.Spec, host *server.Host, 
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	b := &bench{Settings: settings, body: cmp.Or(shape.Body, ledger.Size), queues: []string{queue}, spec: spec, host: host, system: running}
+	b := &bench{Settings: settings, body: cmp.Or(shape.Body, ledger.Size), queues: []string{queue}, spec: spec, host: host, system: running, waiting: shape.Waiting}
 	if shape.Queues > 1 {
 		b.queues = names(shape.Queues)
 	}
