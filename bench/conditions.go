@@ -38,7 +38,7 @@ func conditions(ctx context.Context, args []string) error {
 func growth(ctx context.Context, args []string) error {
 	o := options{
 		out:      report.GrowthName,
-		settings: result.Settings{Seconds: 0.3, Messages: 20_000, Repetitions: 3, Once: true},
+		settings: result.Settings{Seconds: 0.3, Messages: 50_000, Repetitions: 3, Once: true},
 	}
 	flags := flagsOf("growth", &o)
 	names := flags.String("conditions", "all", "conditions, separated by commas; or all")

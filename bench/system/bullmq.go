@@ -15,7 +15,7 @@ import (
 )
 
 // bullWarm is how many messages a Node process has seen before the time is taken. It begins slowly.
-const bullWarm = 4000
+const bullWarm = 3000
 
 // bullSpecs are BullMQ, whose producers and handlers are the program bullmq/bench.js.
 func bullSpecs() []Spec {
@@ -85,15 +85,29 @@ func startBull(ctx context.Context, host *server.Host, workers int) (Running, er
 		}
 		all = append(all, newNode(talk))
 	}
-	for _, n := range all {
-		if _, err := n.ask(ctx, nodeOrder{Do: "warm", Most: bullWarm}); err != nil {
-			return nil, err
-		}
+	if err := warmAll(ctx, all); err != nil {
+		return nil, err
 	}
 	if workers == 0 {
 		return &bull{all[0], all}, nil
 	}
 	return &bull{all[0], all[1:]}, nil
+}
+
+// warmAll lets every process see some messages, all at once.
+func warmAll(ctx context.Context, all []*node) error {
+	errs := make(chan error, len(all))
+	for _, n := range all {
+		go func() {
+			_, err := n.ask(ctx, nodeOrder{Do: "warm", Most: bullWarm})
+			errs <- err
+		}()
+	}
+	var failed []error
+	for range all {
+		failed = append(failed, <-errs)
+	}
+	return errors.Join(failed...)
 }
 
 func (s *bull) Produce(ctx context.Context, p Production) (int, error) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bidemq/bide"
+	"github.com/bidemq/bide/bench/ledger"
 	"github.com/bidemq/bide/bench/result"
 	"github.com/bidemq/bide/bench/server"
 	"github.com/bidemq/bide/bench/system"
@@ -40,6 +42,25 @@ func TestWorkloads(t *testing.T) {
 				assert.Equal(t, metrics[fault], 0.0, fault)
 			}
 		})
+	}
+}
+
+// The workload with many waiting messages takes those alone that it was given.
+func TestWaiting(t *testing.T) {
+	specs := system.Bide(system.Variation{Edit: func(i int, m *bide.Message) { m.ID = workload.ID(i) }})
+	memory := specs[slices.IndexFunc(specs, func(s system.Spec) bool { return s.Name == "bide-memory" })]
+	host, err := server.NewHost(t.TempDir())
+	assert.NoError(t, err)
+	defer host.Close()
+	shape := workload.Shape{Body: ledger.Least, Waiting: 1000}
+	metrics, err := workload.Growth()[0].Run(t.Context(), memory, host, result.Settings{Seconds: 0.05, Messages: 2000}, shape)
+	assert.NoError(t, err)
+	assert.Equal(t, metrics[result.Messages], 1000.0)
+	for _, part := range []string{result.Enqueue, result.Claim, result.Cancel} {
+		assert.True(t, metrics[part+result.Rate] > 0, part, metrics)
+	}
+	for _, fault := range []string{result.Lost, result.Doubled, result.Early} {
+		assert.Equal(t, metrics[fault], 0.0, fault)
 	}
 }
 
