@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -49,6 +50,9 @@ type Store struct {
 	once    sync.Once
 	lost    error // of Close
 
+	dir       string
+	newestLog atomic.Uint64 // of Pebble
+
 	queues map[string]*queue // those that exist and were used; belongs to the writer
 	sight  sight
 	ahead  int64  // bytes in memory of what is ahead in all queues; belongs to the writer
@@ -85,6 +89,7 @@ func open(dir string, o Options, disk vfs.FS) (*Store, error) {
 		o.Logger = slog.Default()
 	}
 	s := &Store{
+		dir:       dir,
 		relaxed:   o.Relaxed,
 		maxBody:   o.MaxBody,
 		clock:     o.Clock,
@@ -102,7 +107,7 @@ func open(dir string, o Options, disk vfs.FS) (*Store, error) {
 	if s.lock, err = claimDirectory(disk, dir); err != nil {
 		return nil, wrap("open", "", err)
 	}
-	if s.db, err = openPebble(dir, s.guard, o.Logger); err != nil {
+	if s.db, err = openPebble(dir, s.guard, o.Logger, &s.newestLog); err != nil {
 		return nil, wrap("open", "", errors.Join(diskError(err), s.lock.Close()))
 	}
 	go s.write()
@@ -117,14 +122,14 @@ const (
 )
 
 // openPebble opens the database. It gives up on one that hangs because the disk is frozen.
-func openPebble(dir string, disk *guard, log *slog.Logger) (*pebble.DB, error) {
+func openPebble(dir string, disk *guard, log *slog.Logger, newest *atomic.Uint64) (*pebble.DB, error) {
 	type opened struct {
 		db  *pebble.DB
 		err error
 	}
 	done := make(chan opened, 1)
 	go func() {
-		db, err := startPebble(dir, disk, log)
+		db, err := startPebble(dir, disk, log, newest)
 		done <- opened{db, err}
 	}()
 	var o opened
@@ -139,7 +144,7 @@ func openPebble(dir string, disk *guard, log *slog.Logger) (*pebble.DB, error) {
 }
 
 // startPebble opens the database with settings for a queue: much is written, little lives long.
-func startPebble(dir string, disk *guard, log *slog.Logger) (db *pebble.DB, err error) {
+func startPebble(dir string, disk *guard, log *slog.Logger, newest *atomic.Uint64) (db *pebble.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil { // what it cannot replay makes Pebble panic
 			err = fmt.Errorf("%w: %v", storage.ErrFormat, r)
@@ -158,11 +163,13 @@ func startPebble(dir string, disk *guard, log *slog.Logger) (db *pebble.DB, err 
 		L0StopWritesThreshold:       32,
 		LBaseMaxBytes:               256 << 20,
 		EventListener: &pebble.EventListener{
+			WALCreated: func(i pebble.WALCreateInfo) { newest.Store(uint64(i.FileNum)) },
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
 				log.Error("pebblestore: damaged file", "path", i.Path, "error", i.Details)
 			},
 		},
 	}
+	o.Experimental.CompactionScheduler = newScheduler()
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
@@ -173,48 +180,24 @@ func startPebble(dir string, disk *guard, log *slog.Logger) (db *pebble.DB, err 
 func (s *Store) Close() error {
 	s.once.Do(func() {
 		close(s.closed)
+		flushed := false
 		select {
 		case <-s.stopped:
-			s.flush()
+			flushed = s.flush()
 			s.lost = s.guard.failure()
 		case <-s.guard.frozen:
 		}
 		close(s.guard.left)
 		if s.guard.failure() == nil {
-			s.lost = closePebble(s.db)
+			if s.lost = closePebble(s.db); s.lost == nil && flushed {
+				s.removeLogs()
+			}
 		} else { // the writer may hang in Pebble for good; it cannot change the disk
 			go func() { _ = closePebble(s.db) }()
 		}
 		s.lost = wrap("close", "", diskError(errors.Join(s.lost, s.lock.Close())))
 	})
 	return s.lost
-}
-
-// flushBytes is how much log Close leaves to the next Open to replay.
-const flushBytes = 1 << 20
-
-// flush writes to tables what only the log and the memory have: tables take less room, and need no
-// replay.
-func (s *Store) flush() {
-	if s.guard.failure() != nil || s.db.Metrics().WAL.Size < flushBytes {
-		return
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		flushed, err := s.db.AsyncFlush()
-		if err != nil {
-			return
-		}
-		select {
-		case <-flushed:
-		case <-s.guard.frozen:
-		}
-	}()
-	select {
-	case <-done:
-	case <-s.guard.frozen:
-	}
 }
 
 // closePebble closes the database. A frozen one may fail in any way.
