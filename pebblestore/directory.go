@@ -26,8 +26,11 @@ const (
 )
 
 // diskFormat is the layout of the directory and its keys. A change of the package comment's layout
-// raises it.
-const diskFormat = 1
+// raises it. Directories of earlier formats are read, and become ones of this format.
+const (
+	diskFormat      = 2
+	firstDiskFormat = 1
+)
 
 const formatText = "bide pebblestore format "
 
@@ -58,8 +61,8 @@ func claimDirectory(disk vfs.FS, dir string) (io.Closer, error) {
 	return lock, nil
 }
 
-// inspect says whether a directory waits to be made ours; an error if it belongs to somebody else
-// or to another version.
+// inspect says whether a directory waits to be made ours, or one of this format; an error if it belongs
+// to somebody else or to a later version.
 func inspect(disk vfs.FS, dir string) (fresh bool, err error) {
 	names, err := disk.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +72,7 @@ func inspect(disk vfs.FS, dir string) (fresh bool, err error) {
 		return false, diskError(err)
 	}
 	if slices.Contains(names, formatFile) {
-		return false, checkFormat(disk, dir)
+		return checkFormat(disk, dir)
 	}
 	for _, name := range names {
 		if name != formatTemp && name != lockFile { // left by a crash before the directory was ours
@@ -79,16 +82,17 @@ func inspect(disk vfs.FS, dir string) (fresh bool, err error) {
 	return true, nil
 }
 
-func checkFormat(disk vfs.FS, dir string) error {
+func checkFormat(disk vfs.FS, dir string) (early bool, err error) {
 	text, err := readFile(disk, disk.PathJoin(dir, formatFile))
 	if err != nil {
-		return diskError(err)
+		return false, diskError(err)
 	}
 	version, ok := strings.CutPrefix(strings.TrimSuffix(text, "\n"), formatText)
-	if n, err := strconv.Atoi(version); !ok || err != nil || n != diskFormat {
-		return fmt.Errorf("%w: %q has %q, this version of bide knows %q", storage.ErrFormat, dir, strings.TrimSpace(text), formatText+strconv.Itoa(diskFormat))
+	n, err := strconv.Atoi(version)
+	if !ok || err != nil || n < firstDiskFormat || n > diskFormat {
+		return false, fmt.Errorf("%w: %q has %q, this version of bide knows up to %q", storage.ErrFormat, dir, strings.TrimSpace(text), formatText+strconv.Itoa(diskFormat))
 	}
-	return nil
+	return n < diskFormat, nil
 }
 
 // held explains why a directory could not be locked.

@@ -55,12 +55,12 @@ func TestForeignDirectory(t *testing.T) {
 }
 
 func TestOtherFormat(t *testing.T) {
-	for _, text := range []string{"bide pebblestore format 2\n", "bide pebblestore format 0\n", "bide", ""} {
+	for _, text := range []string{"bide pebblestore format 3\n", "bide pebblestore format 0\n", "bide", ""} {
 		dir := t.TempDir()
 		assert.NoError(t, os.WriteFile(filepath.Join(dir, formatFile), []byte(text), 0o600))
 		_, err := Open(dir, Options{})
 		assert.ErrorIs(t, err, storage.ErrFormat)
-		assert.True(t, strings.Contains(err.Error(), strings.TrimSpace(text)) && strings.Contains(err.Error(), formatText+"1"), err)
+		assert.True(t, strings.Contains(err.Error(), strings.TrimSpace(text)) && strings.Contains(err.Error(), formatText+"2"), err)
 		names, err := os.ReadDir(dir)
 		assert.NoError(t, err)
 		assert.Equal(t, len(names), 1)
