@@ -22,7 +22,7 @@
 //	Q                       the queue: configuration, counters, counts, latest sequence and token
 //	R seq                   a record as it was enqueued or edited, with its payload
 //	S seq                   what became of a record that waits again, is dead or done, with its history
-//	L seq                   the same of a leased record, with its lease
+//	C number                a grant: the leases of one claim, or those that one call has extended
 //	U seq                   the successor of the record
 //	W 9-priority due seq    place of a waiting record without a key
 //	X expiry seq            place of a waiting record that expires
@@ -54,8 +54,12 @@
 //	m                       the last token of all locks, and the clock
 //	t topic 0 queue         a binding
 //
-// R, S, L and U are the records; W, X, D, P, O, I, F, Y, G and K follow from them, T, N, H and J from
+// R, S, C and U are the records; W, X, D, P, O, I, F, Y, G and K follow from them, T, N, H and J from
 // K, E and V from each other, and can be rebuilt. What keys remember of being served and joined is
 // lost with K. Places W below the queue's lower bound for their priority are void: claims raise
-// the bound instead of deleting each place, and a range delete clears them now and then.
+// the bound instead of deleting each place, and a range delete clears them now and then. A record in
+// a grant is leased under it unless it is gone, has an S, or stands in a grant with a higher number.
+//
+// In memory are the leased records, and of each queue a bounded number of waiting ones, keys and ids:
+// claims take what waits first from there, and an id above all live ones needs no look at the disk.
 package pebblestore
