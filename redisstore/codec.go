@@ -98,15 +98,16 @@ func decodeHeaders(encoded string) (map[string]string, error) {
 	return headers, nil
 }
 
+func damaged(id string) error { return fmt.Errorf("%w: record %q is damaged", storage.ErrFormat, id) }
+
 // decode reads a stored record. A negative instant of death is that of the living.
 func decode(id, blob, progress string, finished int64, now time.Time) (storage.Record, error) {
-	damaged := fmt.Errorf("%w: record %q is damaged", storage.ErrFormat, id)
 	if len(blob) < recordSize || len(progress) < progressSize && progress != "" {
-		return storage.Record{}, damaged
+		return storage.Record{}, damaged(id)
 	}
 	keyLen, headLen := int(uintAt(blob, 35, 2)), int(uintAt(blob, 37, 4))
 	if len(blob) < recordSize+keyLen+headLen {
-		return storage.Record{}, damaged
+		return storage.Record{}, damaged(id)
 	}
 	headers, err := decodeHeaders(blob[recordSize+keyLen : recordSize+keyLen+headLen])
 	if err != nil {
@@ -132,7 +133,7 @@ func decode(id, blob, progress string, finished int64, now time.Time) (storage.R
 	if progress != "" {
 		byLen := int(uintAt(progress, 34, 2))
 		if len(progress) < progressSize+byLen {
-			return storage.Record{}, damaged
+			return storage.Record{}, damaged(id)
 		}
 		leased = progress[0]&1 != 0
 		r.Successor = progress[0]&2 != 0
@@ -143,7 +144,7 @@ func decode(id, blob, progress string, finished int64, now time.Time) (storage.R
 		if progress[0]&16 != 0 {
 			var err error
 			if r.Reason, r.History, err = decodeHistory(r.Reason); err != nil {
-				return storage.Record{}, damaged
+				return storage.Record{}, damaged(id)
 			}
 		}
 		done, r.Untold = progress[0]&8 != 0, progress[0]&64 != 0

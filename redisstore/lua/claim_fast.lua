@@ -14,10 +14,10 @@ do
   end
   if found then
     found = call("ZRANGE", PLACES, string.format("%d", base), string.format("%d", base + now),
-      "BYSCORE", "LIMIT", 0, limit + 1, "WITHSCORES")
+      "BYSCORE", "LIMIT", 0, limit + 1)
   end
-  local more = found and #found > 2 * limit
-  local waits = found and self ~= "" and #found < 2 * limit
+  local more = found and #found > limit
+  local waits = found and self ~= "" and #found < limit
   if waits then -- see enlist.lua
     if not server then
       local time = call("TIME")
@@ -29,7 +29,7 @@ do
     found = nil
   end
 
-  local n = found and math.min(#found / 2, limit) or 0
+  local n = found and math.min(#found, limit) or 0
   local reply = { now, 0, -1, again and 0 or last_token + 1 }
   if n > 0 then
     local till, by = now + tonumber(ARGV[4]), ARGV[5]
@@ -38,29 +38,27 @@ do
     local wanted, changes, leases, size = {}, {}, {}, 0
     local each = again and 2 or 1
     for i = 1, n do
-      local id = sub(found[2 * i - 1], 7)
+      local id = sub(found[i], 7)
       wanted[each * i] = "\1" .. id
       wanted[each * (i - 1) + 1] = id
     end
     local got = call("HMGET", RECORDS, unpack(wanted))
-    local due, last
     for i = 1, n do
-      local id, blob, m, place = wanted[each * (i - 1) + 1], got[each * (i - 1) + 1], found[2 * i - 1], found[2 * i]
-      local expirein, dedup = 1, 0
-      if blob and sub(blob, 2, 7) == sub(m, 1, 6) then expirein, dedup = unpick(">I6I6", blob, 20) end
-      local was, flags, attempts, tail = again and got[2 * i], dedup > 0 and 5 or 1, first, ""
-      if was then
-        local tried, delivered = unpick(">I4I4", was, 14)
-        flags, attempts = bit.bor(flags, string.byte(was)), pack(">I4I4", tried + 1, delivered + 1)
-        tail = sub(was, 37 + unpick(">I2", was, 35))
-      end
-      if expirein > 0 or was and mask(string.byte(was), 1) ~= 0 then
+      local id, blob, was, m = wanted[each * (i - 1) + 1], got[each * (i - 1) + 1], again and got[2 * i], found[i]
+      if not blob or sub(blob, 2, 7) ~= sub(m, 1, 6) or sub(blob, 20, 25) ~= "\0\0\0\0\0\0" -- it expires
+        or was and string.byte(was) % 2 == 1 then
         found = nil
         break
       end
+      local flags, attempts, tail = sub(blob, 26, 31) == "\0\0\0\0\0\0" and "\1" or "\5", first, ""
+      if was then
+        local tried, delivered = unpick(">I4I4", was, 14)
+        flags = string.char(bit.bor(string.byte(flags), string.byte(was)))
+        attempts, tail = pack(">I4I4", tried + 1, delivered + 1), sub(was, 37 + unpick(">I2", was, 35))
+      end
       size = size + #blob
-      if place ~= last then last, due = place, pack(">I6", tonumber(place) - base) end
-      local progress = string.char(flags) .. sub(m, 1, 6) .. due .. attempts .. pack(">I7", token + i) .. holder .. tail
+      -- Sequence and due time stand in both forms at the same place.
+      local progress = flags .. sub(was or blob, 2, 13) .. attempts .. pack(">I7", token + i) .. holder .. tail
       changes[2 * i - 1], changes[2 * i] = "\1" .. id, progress
       leases[2 * i - 1], leases[2 * i] = score, m
       local at = (each + 1) * (i - 1) + 5

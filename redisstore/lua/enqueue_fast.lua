@@ -16,20 +16,19 @@ do
     end
 
     local fields, places, seen, terms, used, latest = {}, {}, {}, ARGV[2], in_use, 0
-    local head, times, score, last_priority, last_due
+    local head, times, score, last
     for i = 1, n do
-      local id, rest = ids[i], ARGV[2 * i + 2]
-      local priority, _, delayed, due, expirein = unpick(">BBBI6I6", terms, 15 * i - 14)
-      if delayed == 1 then due = now + due end
-      fresh = fresh and not seen[id] and expirein == 0
-      if not fresh then break end
-      seen[id] = true
-      if due ~= last_due or priority ~= last_priority then
-        last_due, last_priority = due, priority
+      local id, rest, words = ids[i], ARGV[2 * i + 2], sub(terms, 15 * i - 14, 15 * i)
+      fresh = fresh and not seen[id]
+      if words ~= last then
+        local priority, _, delayed, due, expirein = unpick(">BBBI6I6", words)
+        if delayed == 1 then due = now + due end
+        fresh, latest, last = fresh and expirein == 0, math.max(latest, due), words
         head, times, score = string.char(priority), pack(">I6I6", due, now), string.format("%d", (9 - priority) * BAND + due)
         used = bit.bor(used, lshift(1, priority))
-        if due > latest then latest = due end
       end
+      if not fresh then break end
+      seen[id] = true
       local number = pack(">I6", last_seq + i)
       fields[2 * i - 1], fields[2 * i] = id, head .. number .. times .. rest
       places[2 * i - 1], places[2 * i] = score, number .. id

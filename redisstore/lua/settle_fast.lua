@@ -9,14 +9,17 @@ do
       n = n + 1
       wanted[n] = "\1" .. ARGV[i]
     end
-    local fields, members, seen, all = {}, {}, {}, true
+    local fields, members, seen, all, live = {}, {}, {}, true, nil
     for i, progress in ipairs(call("HMGET", RECORDS, unpack(wanted))) do
       local id, words = ARGV[2 * i], ARGV[2 * i + 1]
-      if not progress or seen[id] or string.byte(words) ~= 1 or mask(string.byte(progress), 239) ~= 1
-        or sub(progress, 22, 28) ~= sub(words, 2, 8) or unpick(">I6", progress, 29) <= now then
-        all = false
-        break
+      all = progress and not seen[id] and string.byte(words) == 1 and mask(string.byte(progress), 239) == 1
+        and sub(progress, 22, 28) == sub(words, 2, 8)
+      if all then
+        local till = sub(progress, 29, 34)
+        all = till == live or unpick(">I6", till) > now
+        live = till
       end
+      if not all then break end
       seen[id] = true
       fields[2 * i - 1], fields[2 * i] = id, wanted[i]
       members[i] = sub(progress, 2, 7) .. id
