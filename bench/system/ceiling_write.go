@@ -4,7 +4,6 @@ package system
 
 import (
 	"encoding/binary"
-	"errors"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -107,7 +106,7 @@ func (w *bareWriter) answer() {
 func (w *bareWriter) Close() error {
 	close(w.asked)
 	w.loops.Wait()
-	return errors.Join(w.db.Flush(), w.db.Close())
+	return w.db.Close()
 }
 
 // Kinds of entries.
