@@ -195,7 +195,10 @@ func (c *Cluster) Migrate(t testing.TB, slot int, to *Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to.Do(t, "CLUSTER", "SETSLOT", number, "IMPORTING", c.ids[from])
+	until(t, election, "the target knows whose the slot is", func() bool { // which it may have had before
+		_, err := to.Try("CLUSTER", "SETSLOT", number, "IMPORTING", c.ids[from])
+		return err == nil
+	})
 	from.Do(t, "CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
 	Until(t, "the slot is empty", func() bool { // keys may come into being while others go
 		keys := strings.Fields(from.Do(t, "CLUSTER", "GETKEYSINSLOT", number, "100"))

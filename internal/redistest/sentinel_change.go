@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Now is the primary that most Sentinels name, nil if there is none.
@@ -25,17 +26,27 @@ func (s *Sentinels) Now() *Server {
 	return nil
 }
 
-// Failover asks for another primary, which the present one need not agree with.
-func (s *Sentinels) Failover(t testing.TB) {
-	t.Helper()
-	until(t, election, "a sentinel begins a failover", func() bool {
-		_, err := s.sentinels[0].Try("SENTINEL", "FAILOVER", primaryName)
-		return err == nil
-	})
-}
-
 // election is how long Sentinels may take: when the first attempt fails, they wait before the next.
 const election = 3 * patience
+
+// Failover asks for another primary, which the present one need not agree with, and waits until it
+// takes writes. It asks again when nothing came of it.
+func (s *Sentinels) Failover(t testing.TB) {
+	t.Helper()
+	from := s.Now()
+	var asked time.Time
+	until(t, election, "another primary", func() bool {
+		if now := s.Now(); now != nil && now != from && now.isPrimary() {
+			return true
+		}
+		if time.Since(asked) > 5*time.Second {
+			if _, err := s.sentinels[0].Try("SENTINEL", "FAILOVER", primaryName); err == nil {
+				asked = time.Now()
+			}
+		}
+		return false
+	})
+}
 
 // Changed waits until the sentinels agree on another primary than a given one, and it takes writes.
 func (s *Sentinels) Changed(t testing.TB, from *Server) *Server {

@@ -152,8 +152,8 @@ func (r *ring) ofProcesses() []fault {
 // called, may be lost.
 func (r *ring) mayLose(ago time.Duration) (until func()) {
 	r.terms.Rewinds = append(r.terms.Rewinds, history.Span{From: time.Now().Add(-ago), To: time.Now()})
-	last := &r.terms.Rewinds[len(r.terms.Rewinds)-1]
-	return func() { last.To = time.Now() }
+	last := len(r.terms.Rewinds) - 1
+	return func() { r.terms.Rewinds[last].To = time.Now() }
 }
 
 // goesOn waits until every process has enqueued and claimed again, and says how long that took.

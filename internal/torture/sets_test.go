@@ -88,7 +88,6 @@ func (p *sentinel) failovers(r *ring) []fault {
 		{"failover asked for", func() {
 			until := r.mayLose(behind)
 			p.set.Failover(r)
-			p.set.Changed(r, primary)
 			p.set.Healthy(r)
 			until()
 		}},
