@@ -52,6 +52,10 @@ func (s *source) virtual(now float64) float64 {
 	return s.charged + (float64(s.running)*now-s.starts)/s.weight
 }
 
+// portions is how many parts what is free is given out in: few enough that claims from many queues
+// bring more than a message each, and so many that a queue does not wait long for its turn.
+const portions = 16
+
 // allot gives out n handlers among sources, and returns the least charge it met, from which sources
 // that had nothing to do go on.
 func allot(sources []*source, n int, now float64) (floor float64) {
@@ -65,7 +69,7 @@ func allot(sources []*source, n int, now float64) (floor float64) {
 		sources[0].share = n
 		return floor
 	}
-	for range n {
+	for portion := max(1, n/portions); n > 0; n -= portion {
 		best, least := 0, 0.0
 		for i, s := range sources {
 			v := s.virtual(now) + float64(s.asked+s.ahead+s.share)*max(s.average, leastCharge)/s.weight
@@ -73,7 +77,7 @@ func allot(sources []*source, n int, now float64) (floor float64) {
 				best, least = i, v
 			}
 		}
-		sources[best].share++
+		sources[best].share += min(portion, n)
 	}
 	return floor
 }
