@@ -61,8 +61,8 @@ func TestSecondFormat(t *testing.T) {
 	disk := vfs.NewMem()
 	load(t, disk, "testdata/format2.txt")
 	now := time.UnixMilli(1_700_000_000_000).UTC()
-	store, err := open("dir", Options{Logger: quiet}, disk)
 	for range 2 {
+		store, err := open("dir", Options{Logger: quiet}, disk)
 		assert.NoError(t, err)
 		assert.Equal(t, storagetest.RepairAll(t, store, now, "q", 5, true), nil)
 		retried, err := store.Get(t.Context(), now, "q", "retried")
@@ -70,11 +70,8 @@ func TestSecondFormat(t *testing.T) {
 		assert.Equal(t, []any{retried.State, retried.Attempts, retried.Deliveries, retried.Successor, len(retried.History)}, []any{storage.Leased, 2, 3, true, 1})
 		assert.Equal(t, retried.Lease, storage.Lease{Token: 1_700_000_000_000_004, Until: now.Add(time.Minute), By: "me"})
 		assert.NoError(t, store.Close())
-		store, err = open("dir", Options{Logger: quiet}, disk)
 	}
-	assert.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, store.Close()) })
-
+	store := openTest(t, Options{Logger: quiet}, disk)
 	k1, err := store.Get(t.Context(), now, "q", "k1")
 	assert.NoError(t, err)
 	lost, err := store.Settle(t.Context(), now, []storage.Settlement{{Receipt: k1.Receipt("q"), Verdict: storage.Ack}})
