@@ -38,7 +38,7 @@ func (s *Store) run(ctx context.Context, sc *script, queue string, args ...strin
 	keys := s.keysOf(queue)
 	if _, whole := s.whole.Load(queue); !whole && sc.plain != nil {
 		m, err := again(ctx, sc.repeat, func() (rueidis.RedisMessage, error) {
-			return sc.plain.lua.Exec(ctx, s.client, keys[:plainStructures], args).ToMessage()
+			return s.exec(ctx, sc.plain, keys[:plainStructures], args)
 		})
 		if !isWhole(err) {
 			return m, s.wrap(ctx, err, sc.name, queue)
@@ -46,7 +46,7 @@ func (s *Store) run(ctx context.Context, sc *script, queue string, args ...strin
 		s.whole.Store(queue, struct{}{}) // nothing was done, and what a queue has once it keeps
 	}
 	m, err := again(ctx, sc.repeat, func() (rueidis.RedisMessage, error) {
-		return sc.lua.Exec(ctx, s.client, keys, args).ToMessage()
+		return s.exec(ctx, sc, keys, args)
 	})
 	return m, s.wrap(ctx, err, sc.name, queue)
 }
@@ -65,7 +65,7 @@ func again[T any](ctx context.Context, repeat bool, do func() (T, error)) (T, er
 		if err == nil || rueidis.IsRedisNil(err) || ctx.Err() != nil {
 			return v, err
 		}
-		if f := faultOf(err); f != refused && (f != unknown || !repeat) {
+		if f := faultOf(err); f != refused && (f != unknown || !repeat || isTooFew(err)) {
 			return v, err
 		}
 		pause := pause/2 + rand.N(pause)

@@ -30,7 +30,7 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 		{"redis://a:99999", "is not between 1 and 65535"},
 		{"redis://a/x", `database "x" is not a number`},
 		{"redis://a/1/2", "says more than redis understands"},
-		{"redis://a?timeout=5", `parameter "timeout" is not known to redis, namespace is`},
+		{"redis://a?timeout=5", `parameter "timeout" is not known to redis, namespace and replicas are`},
 		{"redis://a?namespace=%2F", "namespace"},
 		{"redis+unix://host/path", "wants the path of a socket"},
 		{"redis+unix:///", "wants the path of a socket"},

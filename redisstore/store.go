@@ -3,6 +3,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -22,6 +23,15 @@ type Options struct {
 	MaxBody   int          // bytes of body and headers, 0 is storage.DefaultBody
 	Logger    *slog.Logger // gets warnings about the server, nil is slog.Default
 	TLS       *tls.Config  // for rediss, and for redis+sentinel and redis+cluster if not nil
+
+	// Replicas is how many replicas of the server must have what an Enqueue or a Settle has changed
+	// before it is answered; 0 is none, the answer then means that the primary has it. If too few say
+	// so within a second, the call is storage.ErrUnavailable and its outcome unknown: it is done, a
+	// failover may undo it, and repeating it does no harm. A failover loses no answered message if
+	// the replica that takes over is one of them: set min-replicas-to-write to the same number, and
+	// have no more replicas than that, or one that must not be promoted. It costs a round trip
+	// between the servers a call, and a connection for each call under way.
+	Replicas int
 }
 
 // Store is an engine in Redis. Its methods may be called from many goroutines.
@@ -58,7 +68,7 @@ var _ storage.Engine = (*Store)(nil)
 //	redis+cluster://[user:password@]host:port,host:port
 //
 // User and password are those of the servers, not of the Sentinels, which are asked without. The
-// parameter namespace=name does what Options.Namespace does. An unreachable server is
+// parameters namespace=name and replicas=n do what the Options of that name do. An unreachable server is
 // [storage.ErrUnavailable] within five seconds; a server that evicts keys or is too old is
 // [storage.ErrInvalid].
 func Open(ctx context.Context, url string) (*Store, error) {
@@ -76,6 +86,10 @@ func OpenWith(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	if o.Namespace == "" {
 		o.Namespace = defaultNamespace
+	}
+	o.Replicas = cmp.Or(o.Replicas, t.Replicas)
+	if o.Replicas < 0 {
+		return nil, fmt.Errorf("redisstore: %w: %d replicas", storage.ErrInvalid, o.Replicas)
 	}
 	if err := storage.CheckQueue(o.Namespace); err != nil {
 		return nil, fmt.Errorf("redisstore: namespace %q: %w", o.Namespace, err)

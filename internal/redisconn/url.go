@@ -22,6 +22,7 @@ type Target struct {
 	DB        int
 	Primary   string // name that Sentinel knows the primary by
 	Namespace string // of bide's keys, "" if the URL names none
+	Replicas  int    // that answers wait for, 0 if the URL names none
 }
 
 // String names the target without its password.
@@ -83,11 +84,15 @@ func Parse(raw string) (Target, error) {
 		switch {
 		case name == "namespace":
 			t.Namespace = values[0]
+		case name == "replicas":
+			if t.Replicas, err = strconv.Atoi(values[0]); err != nil || t.Replicas < 0 {
+				return invalid("replicas %q is not a number", values[0])
+			}
 		case name == "db" && scheme == "redis+unix":
 			db = values[0]
 		default:
-			return invalid("parameter %q is not known to %s, namespace is%s", name, scheme,
-				map[bool]string{true: " and db is"}[scheme == "redis+unix"])
+			return invalid("parameter %q is not known to %s, namespace and replicas are%s", name, scheme,
+				map[bool]string{true: ", and db"}[scheme == "redis+unix"])
 		}
 	}
 	if db != "" {
