@@ -74,6 +74,12 @@ func (p *cluster) move(r *ring) {
 func (p *cluster) failovers(r *ring) []fault {
 	primary := p.look(r)
 	replica := p.set.ReplicaOf(primary)
+	if !p.lost {
+		redistest.Until(r, "the primary has a replica", func() bool {
+			replica = p.set.ReplicaOf(primary)
+			return replica != nil
+		})
+	}
 	if replica == nil { // as one that was lost for good has left it
 		return p.watch.asking([]fault{{"slot moved", func() { p.move(r) }}})
 	}

@@ -3,6 +3,7 @@
 package torture
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -50,7 +51,9 @@ func (p *one) faults(r *ring) []fault {
 // late is how long Redis lets the log wait for a disk that syncs, where it syncs every second.
 const late = 2500 * time.Millisecond
 
-// powerLost kills the server and takes the end of its log away, at any byte of the last second.
+// powerLost kills the server and takes the end of its log away, behind any transaction of the last
+// second. Not at any byte: Redis 7.0 leaves the beginning of a transaction that was cut in its log, and
+// makes it part of the next one when it loads the log again.
 func (p *one) powerLost(r *ring) {
 	r.Helper()
 	until := r.mayLose(late)
@@ -58,7 +61,12 @@ func (p *one) powerLost(r *ring) {
 	r.wait(r.upTo(100, 900))
 	p.server.Kill()
 	after, name := p.log(r)
-	assert.NoError(r, os.Truncate(name, before+r.rnd.Int64N(after-before+1)))
+	log, err := os.ReadFile(name)
+	assert.NoError(r, err)
+	end := []byte("*1\r\n$4\r\nEXEC\r\n")
+	if at := bytes.LastIndex(log[:before+r.rnd.Int64N(after-before+1)], end); at >= 0 {
+		assert.NoError(r, os.Truncate(name, int64(at+len(end))))
+	}
 	until()
 	p.server.Restart(r)
 }
