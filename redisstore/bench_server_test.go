@@ -70,6 +70,28 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
+// BenchmarkServerCancel measures what canceling by id costs the server, as BenchmarkServer does.
+func BenchmarkServerCancel(b *testing.B) {
+	server := redistest.Start(b)
+	store, queue := open(b, server.URL()), storagetest.NewQueueName()
+	records, made, took := make([]storage.Record, 1000), 0, 0.0
+	for b.Loop() {
+		for i := range records {
+			made++
+			records[i] = storage.Record{ID: fmt.Sprintf("%026d", made), Delay: time.Hour, Body: make([]byte, 256)}
+		}
+		_, err := store.Enqueue(b.Context(), time.Time{}, queue, records)
+		assert.NoError(b, err)
+		before := serverCPU(b, server)
+		for i := range records {
+			assert.NoError(b, store.Cancel(b.Context(), time.Time{}, queue, records[i].ID, false))
+		}
+		took += serverCPU(b, server) - before
+	}
+	b.ReportMetric(took/float64(made), "cancel-µs/rec")
+	b.ReportMetric(0, "ns/op")
+}
+
 var cpuLine = regexp.MustCompile(`used_cpu_(?:user|sys)_main_thread:([0-9.]+)`)
 
 // serverCPU is the CPU time that the server has used, in microseconds.

@@ -83,7 +83,7 @@ var (
 	keysScript      = newScript("keys", "queue settings record moves groups bounds wake", 5, 0, true)
 	toldScript      = newScript("told", "queue settings record moves groups bounds wake", 1, 1, true)
 	getScript       = newScript("get", "queue settings record moves groups bounds wake byid", 2, 0, true)
-	cancelScript    = newScript("cancel", "queue settings record moves groups bounds wake byid", 3, 0, false)
+	cancelScript    = newScript("cancel", "cancel_fast queue settings record moves groups bounds wake byid", 3, 0, false)
 	editScript      = newScript("edit", "queue settings record moves groups bounds wake byid", 7, 0, false)
 	configureScript = newScript("configure", "queue settings record moves groups bounds wake", 7, 0, true)
 	listScript      = newScript("list", "queue settings record moves groups bounds wake byid select", 10, 0, true)
