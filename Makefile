@@ -54,11 +54,14 @@ torture-failovers: setup
 soak: setup
 	BIDE_SOAK_FOR=$(T) BIDE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run TestSoak ./internal/torture
 
-## fuzz: each fuzz target for T (30s)
+## fuzz: each fuzz target for TIME (5m), one after another; ON=./pebblestore takes those of one package
+fuzz: TIME ?= 5m
+fuzz: ON ?= ./...
 fuzz:
-	@for package in $$($(GO) list ./...); do \
+	@for package in $$($(GO) list $(ON)); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
-			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(T) $$package || exit 1; \
+			echo "$$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(TIME) $$package || exit 1; \
 		done; \
 	done
 
