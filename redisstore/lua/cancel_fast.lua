@@ -11,7 +11,7 @@ do
       and call("ZREM", PLACES, sub(blob, 2, 7) .. id) == 1 then
       call("HDEL", RECORDS, id, "\1" .. id)
       local _, _, _, _, _, _, enqueued, claimed, acked, wakeups, empty = unpick(HOT, hot)
-      local at = HOT_SIZE + 8 * 7 -- where canceled stands, see queue.lua
+      local at = HOT_SIZE + 9 * 7 -- where canceled stands, see queue.lua
       call("HSET", META, "s", pack(HOT, last_seq, last_token, last_clock, in_use, soon, widest, enqueued, claimed, acked,
         wakeups, empty) .. sub(hot, HOT_SIZE + 1, at) .. pack(">I7", unpick(">I7", hot, at + 1) + 1) .. sub(hot, at + 8))
       return "ok"

@@ -33,7 +33,7 @@ do
   local reply = { now, 0, -1, again and 0 or last_token + 1 }
   if n > 0 then
     local till, by = now + tonumber(ARGV[4]), ARGV[5]
-    local token = math.max(last_token + 1, now * 1000) - 1
+    local token = math.max(last_token + 1, micros) - 1
     local score, holder, first = string.format("%d", till), pack(">I6I2", till, #by) .. by, "\0\0\0\1\0\0\0\1"
     local wanted, changes, leases, size = {}, {}, {}, 0
     local each = again and 2 or 1
@@ -76,6 +76,7 @@ do
     end
   end
   if found then
+    if n == 0 then call("HDEL", META, "-") end -- a full server lets that pass and what follows, see ease
     if not more then
       local place = call("ZRANGE", PLACES, 0, 0, "WITHSCORES")[2]
       local ends = mask(used, USE_LEASES) ~= 0 and call("ZRANGE", LEASES, 0, 0, "WITHSCORES")[2]

@@ -42,7 +42,7 @@ local function lease_run(run, base)
         end
         size = size + more
       end
-      taken, token = taken + 1, math.max(token + 1, now * 1000)
+      taken, token = taken + 1, math.max(token + 1, micros)
       local flags, attempts, deliveries, reason = dedup > 0 and LEASED + DEDUPED or LEASED, 1, 1, ""
       if r then
         attempts, deliveries, reason = r.attempts + 1, r.deliveries + 1, tail(r)

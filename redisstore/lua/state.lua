@@ -46,17 +46,20 @@ if stored[3] then paused, expire_in, max_deliveries = unpick(">BI6I4", stored[3]
 -- The scripts for queues without keys, bounds and retention are a part of those for all queues.
 if not KEYS[10] and mask(in_use, USE_WHOLE) ~= 0 then return redis.error_reply("BIDEWHOLE") end
 
--- server is what the server's clock shows, now the instant of the call.
-local server, now, stepped = nil, tonumber(ARGV[1]), false
+-- server is what the server's clock shows, now the instant of the call, and micros that of tokens: in
+-- microseconds, so that two primaries of which one has not heard of the other seldom agree.    R5
+local server, now, stepped, micros = nil, tonumber(ARGV[1]), false, 0
 if not now or mask(in_use, USE_WAITERS) ~= 0 then
   local time = call("TIME")
   server = time[1] * 1000 + math.floor(time[2] / 1000)
+  if not now then micros = time[1] * 1000000 + time[2] end
 end
 if not now then
   now = math.max(server, last_clock)
   if now - server > STEP then now, stepped = server, true end
   last_clock = now
 end
+micros = math.max(micros, now * 1000)
 
 -- Nothing that time has done to the queue is to be worked off.
 local quiet = hot and now < soon and not stepped
