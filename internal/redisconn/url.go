@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/bidemq/bide/storage"
 )
@@ -36,7 +37,10 @@ func Parse(raw string) (Target, error) {
 		return Target{}, fmt.Errorf("%w: %s", storage.ErrInvalid, fmt.Sprintf(format, args...))
 	}
 	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok || !slices.Contains(schemes, scheme) {
+	if !ok {
+		return invalid("URL scheme is not one of %s", strings.Join(schemes, ", ")) // without what may be a password
+	}
+	if !slices.Contains(schemes, scheme) {
 		return invalid("URL scheme %q is not one of %s", scheme, strings.Join(schemes, ", "))
 	}
 	// Several hosts with ports are no URL to net/url, so they are taken out first.
@@ -47,6 +51,8 @@ func Parse(raw string) (Target, error) {
 	credentials, hosts := "", authority
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		credentials, hosts = authority[:i+1], authority[i+1:]
+	} else if scheme != "redis+unix" && strings.Contains(path, "@") {
+		return invalid("/, ? and # of a user or a password are written %%2F, %%3F and %%23") // what follows would show it
 	}
 	u, err := url.Parse(scheme + "://" + credentials + "host" + path)
 	if err != nil {
@@ -109,12 +115,19 @@ func splitHosts(hosts, port string) ([]string, error) {
 		if host == "" {
 			return nil, fmt.Errorf("a host is missing")
 		}
-		if _, p, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		name, p, err := net.SplitHostPort(host)
+		if err != nil {
+			name, p = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), port
 		} else if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
 			return nil, fmt.Errorf("port %q is not between 1 and 65535", p)
 		}
-		addresses = append(addresses, host)
+		if name == "" {
+			return nil, fmt.Errorf("a host is missing")
+		}
+		if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == utf8.RuneError || strings.ContainsRune("[]@", r) }) {
+			return nil, fmt.Errorf("host %q is no name of a host", name)
+		}
+		addresses = append(addresses, net.JoinHostPort(name, p))
 	}
 	return addresses, nil
 }
