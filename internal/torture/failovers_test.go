@@ -20,7 +20,7 @@ type set interface {
 }
 
 // Failovers, one after the other: no process is started anew, all of them go on within seconds, and
-// what is lost lies in the moments before.
+// what is lost lies in the moments before. Where answers wait for the replica, nothing is.
 func TestFailovers(t *testing.T) {
 	count := 3
 	if s := os.Getenv("BIDE_FAILOVERS"); s != "" {
@@ -30,8 +30,8 @@ func TestFailovers(t *testing.T) {
 	}
 	seed := seed(t)
 	only := os.Getenv("BIDE_TORTURE_ON")
-	for i, start := range []func(*testing.T, *rand.Rand) place{startSentinel, startCluster} {
-		name := []string{"sentinel", "cluster"}[i]
+	for i, start := range []func(*testing.T, *rand.Rand) place{startSentinel, startCluster, startReplicated} {
+		name := []string{"sentinel", "cluster", "replicated"}[i]
 		if only != "" && only != name {
 			continue
 		}
@@ -44,7 +44,11 @@ func TestFailovers(t *testing.T) {
 			configure(t, r.place.url(), feature.edit)
 			took := failOver(r, count)
 			r.stop()
-			r.judge(open(t, r.place.url()))
+			report := r.judge(open(t, r.place.url()))
+			if name == "replicated" {
+				assert.Equal(t, report.Rewound.Lost, 0, "messages that a replica had are lost")
+				assert.Equal(t, report.Rewound.Again, 0, "settlements that a replica had are lost")
+			}
 			slices.Sort(took)
 			t.Logf("%d failovers; all processes went on after %s at most, %s in the middle", count, took[len(took)-1], took[len(took)/2])
 		})

@@ -42,9 +42,10 @@ func (w *watch) asking(faults []fault) []fault {
 	return faults
 }
 
-// sentinel is a primary with two replicas, and three Sentinels.
+// sentinel is a primary with replicas, and three Sentinels.
 type sentinel struct {
 	set   *redistest.Sentinels
+	query string // of URLs
 	watch watch
 }
 
@@ -53,8 +54,15 @@ func startSentinel(t *testing.T, _ *rand.Rand) place {
 	return &sentinel{set: redistest.StartReplicas(t, 2, redistest.Proxied())}
 }
 
+// startReplicated starts one whose processes wait until the replica has what they are answered.
+func startReplicated(t *testing.T, _ *rand.Rand) place {
+	t.Helper()
+	options := []redistest.Option{redistest.Proxied(), redistest.Config("min-replicas-to-write", "1", "min-replicas-max-lag", "10")}
+	return &sentinel{set: redistest.StartReplicas(t, 1, options...), query: "?replicas=1"}
+}
+
 func (p *sentinel) name() string { return "sentinel" }
-func (p *sentinel) url() string  { return p.set.URL() }
+func (p *sentinel) url() string  { return p.set.URL() + p.query }
 func (p *sentinel) crowd() int   { return 3 }
 func (p *sentinel) mend(r *ring) { p.look(r) }
 
@@ -105,7 +113,7 @@ func (p *sentinel) failovers(r *ring) []fault {
 			until()
 		}},
 		{"primary cut off with a producer", func() {
-			lonely := r.startAt(primary.StraightURL())
+			lonely := r.startAt(primary.StraightURL() + p.query)
 			r.wait(300 * time.Millisecond)
 			until := r.mayLose(behind)
 			primary.Proxy.Hold()
