@@ -149,7 +149,7 @@ func (t *task) message(id string, due time.Time) (bide.Message, error) {
 	if t.retried > 0 {
 		m.Headers[HeaderRetried] = strconv.FormatInt(t.retried, 10)
 	}
-	m.MaxAttempts = int(min(max(1, t.retry-t.retried+1), storage.MaxAttempts))
+	m.MaxAttempts = int(max(0, min(max(0, t.retry)-max(0, t.retried), storage.MaxAttempts-1)) + 1)
 	if t.deadline == 0 {
 		return m, nil
 	}
@@ -157,7 +157,7 @@ func (t *task) message(id string, due time.Time) (bide.Message, error) {
 	if due.After(from) {
 		from = due
 	}
-	deadline := time.Unix(t.deadline, 0)
+	deadline := time.Unix(min(t.deadline, from.Add(storage.MaxDelay).Unix()), 0) // no expiry is further away
 	if m.ExpireIn = deadline.Sub(from); m.ExpireIn <= 0 {
 		return m, fmt.Errorf("%w: its deadline was %s", bide.ErrExpired, deadline.UTC().Format(time.RFC3339))
 	}
