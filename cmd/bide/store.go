@@ -36,32 +36,41 @@ func openStore(ctx context.Context, address string, log *slog.Logger) (storage.E
 	}
 }
 
-// openPebble opens pebble:DIR or pebble:DIR?relaxed=true.
 func openPebble(rest string, log *slog.Logger) (storage.Engine, error) {
+	dir, relaxed, err := parsePebble(rest)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := pebblestore.Open(dir, pebblestore.Options{Logger: log, Relaxed: relaxed})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	return engine, nil
+}
+
+// parsePebble reads DIR or DIR?relaxed=true.
+func parsePebble(rest string) (dir string, relaxed bool, err error) {
 	dir, query, _ := strings.Cut(rest, "?")
 	if absolute, ok := strings.CutPrefix(dir, "///"); ok {
 		dir = "/" + absolute
 	}
 	if dir == "" || strings.HasPrefix(dir, "//") {
-		return nil, invalid("store pebble:%s is not pebble:DIR", rest)
+		return "", false, invalid("store pebble:%s is not pebble:DIR", rest)
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, invalid("store pebble:%s: %v", rest, err)
+		return "", false, invalid("store pebble:%s: %v", rest, err)
 	}
-	options := pebblestore.Options{Logger: log}
-	for name := range values {
-		switch value := values.Get(name); {
+	for name, all := range values {
+		switch value := all[0]; {
+		case len(all) > 1:
+			return "", false, invalid("store pebble:%s: %s is given twice", rest, name)
 		case name == "relaxed" && value == "true":
-			options.Relaxed = true
+			relaxed = true
 		case name == "relaxed" && value == "false":
 		default:
-			return nil, invalid("store pebble:%s: %s=%s is not relaxed=true or relaxed=false", rest, name, value)
+			return "", false, invalid("store pebble:%s: %s=%s is not relaxed=true or relaxed=false", rest, name, value)
 		}
 	}
-	engine, err := pebblestore.Open(dir, options)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, err)
-	}
-	return engine, nil
+	return dir, relaxed, nil
 }

@@ -11,7 +11,7 @@ import (
 // is shortened and printed as a test.
 func Fuzz(f *testing.F, open Open) {
 	random := rand.New(rand.NewPCG(1, 1))
-	for range 16 {
+	for range 4 {
 		seed := make([]byte, 400)
 		for i := range seed {
 			seed[i] = byte(random.Uint32())
