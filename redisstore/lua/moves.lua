@@ -150,6 +150,7 @@ local function sweep()
     if groups and groups.given >= LEFT_OVER then break end
   end
   if groups then groups.expire_idle() end
+  due = now >= q[SOON] -- the successor of an idle record may have expired
   while due and left > 0 do -- the successor of an expired record may have expired too
     local late = over(EXPIRIES, USE_EXPIRIES, left)
     if #late == 0 then break end

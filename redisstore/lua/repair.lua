@@ -26,7 +26,7 @@ local function score(key, m) return tonumber(call("ZSCORE", key, m) or nil) end
 
 local function wants(key, m, at, bits, what)
   if score(key, m) ~= at and broken(what) then call("ZADD", key, number(at), m) end
-  if not dry and bits >= USE_LEASES and bits <= USE_WINDOWS then ends_at(at) end
+  if bits >= USE_LEASES and at < q[SOON] and broken("end that no sweep would find") then ends_at(at) end
   if not uses(bits) and broken("structure not in use") then use(bits) end
 end
 
@@ -114,6 +114,7 @@ local function check_successor(id, blob)
   elseif not r.successor and broken("successor without record") then
     r.successor = true
     call("HSET", RECORDS, "\1" .. id, progress_of(r))
+    use(USE_AGAIN)
   end
 end
 
