@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -50,16 +51,20 @@ func appendTerms(b []byte, r *storage.Record) []byte {
 // rest is the part of a stored record that the producer alone decides, from expire in on.
 func rest(r *storage.Record) string {
 	headers, size := encodeHeaders(r.Headers)
-	b := make([]byte, 0, 26+len(r.Key)+len(headers)+len(r.Body))
-	b = appendUint(b, length(r.ExpireIn), 6)
-	b = appendUint(b, length(r.DedupFor), 6)
-	b = appendUint(b, int64(r.MaxAttempts), 4)
-	b = appendUint(b, int64(len(r.Key)), 2)
-	b = appendUint(b, int64(len(headers)), 4)
-	b = appendUint(b, int64(size), 4)
-	b = append(b, r.Key...)
-	b = append(b, headers...)
-	return string(append(b, r.Body...))
+	head := make([]byte, 0, 26)
+	head = appendUint(head, length(r.ExpireIn), 6)
+	head = appendUint(head, length(r.DedupFor), 6)
+	head = appendUint(head, int64(r.MaxAttempts), 4)
+	head = appendUint(head, int64(len(r.Key)), 2)
+	head = appendUint(head, int64(len(headers)), 4)
+	head = appendUint(head, int64(size), 4)
+	var b strings.Builder // which copies the body once
+	b.Grow(len(head) + len(r.Key) + len(headers) + len(r.Body))
+	b.Write(head)
+	b.WriteString(r.Key)
+	b.Write(headers)
+	b.Write(r.Body)
+	return b.String()
 }
 
 // encodeHeaders returns each name and value behind its length, and how long they are themselves.
