@@ -61,7 +61,7 @@ fuzz:
 	@for package in $$($(GO) list $(ON)); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 			echo "$$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(TIME) $$package || exit 1; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(TIME) -fuzzminimizetime 1s $$package || exit 1; \
 		done; \
 	done
 

@@ -49,24 +49,32 @@ func (l *lock) encode() []byte {
 	return appendString(appendInt(appendInt([]byte{valueFormat}, l.until), l.token), l.owner)
 }
 
+func (l *locks) decode(value []byte) error {
+	d := read(value)
+	l.last, l.clock = d.int(), d.int()
+	return d.end()
+}
+
+func decodeLock(name string, value []byte) (*lock, error) {
+	d := read(value)
+	return &lock{name: name, until: d.int(), token: d.int(), owner: d.string()}, d.end()
+}
+
 // loadLocks reads the locks from the disk. No token is used twice, even if the last one is lost.
 func (t *txn) loadLocks() (*locks, error) {
 	l := newLocks()
 	value, closer, err := t.store.db.Get(locksKey())
 	switch {
 	case err == nil:
-		r := read(value)
-		l.last, l.clock = r.int(), r.int()
-		if err := errors.Join(r.end(), closer.Close()); err != nil {
+		if err := errors.Join(l.decode(value), closer.Close()); err != nil {
 			return nil, fmt.Errorf("tokens of locks: %w", err)
 		}
 	case !errors.Is(err, pebble.ErrNotFound):
 		return nil, diskError(err)
 	}
 	return l, t.scan(lockKey(""), after(lockKey("")), func(it *pebble.Iterator) (bool, error) {
-		r := read(it.Value())
-		held := &lock{name: string(it.Key()[1:]), until: r.int(), token: r.int(), owner: r.string()}
-		if err := r.end(); err != nil {
+		held, err := decodeLock(string(it.Key()[1:]), it.Value())
+		if err != nil {
 			return false, fmt.Errorf("lock %q: %w", held.name, err)
 		}
 		l.last = max(l.last, held.token)

@@ -3,6 +3,7 @@
 package pebblestore
 
 import (
+	"math"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -101,11 +102,22 @@ func (r *reader) config(c *storage.QueueConfig) {
 			n[i] = r.int()
 		}
 	}
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	c.Ordered, c.KeyLimit, c.MinBatch, c.Linger, c.KeyIdle = n[0] == 1, int(n[1]), int(n[2]), ms(n[3]), ms(n[4])
+	if n[7] > int64(storage.DropOldest) {
+		r.fail("unknown overflow")
+	}
+	c.Ordered, c.KeyLimit, c.MinBatch, c.Linger, c.KeyIdle = n[0] == 1, int(n[1]), int(n[2]), r.span(n[3]), r.span(n[4])
 	c.MaxLen, c.MaxPerKey, c.Overflow = int(n[5]), int(n[6]), storage.Overflow(n[7]&0xff)
-	c.RetainFor, c.RetainCount, c.RetainBytes = ms(n[8]), int(n[9]), n[10]
-	c.DeadFor, c.DeadCount, c.TellDead = ms(n[11]), int(n[12]), n[13] == 1
+	c.RetainFor, c.RetainCount, c.RetainBytes = r.span(n[8]), int(n[9]), n[10]
+	c.DeadFor, c.DeadCount, c.TellDead = r.span(n[11]), int(n[12]), n[13] == 1
+}
+
+// span is a number of milliseconds.
+func (r *reader) span(n int64) time.Duration {
+	if n > math.MaxInt64/int64(time.Millisecond) {
+		r.fail("span out of range")
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
 }
 
 func (r *reader) bounds(of *[priorities]bound) {
@@ -118,7 +130,7 @@ func (r *reader) bounds(of *[priorities]bound) {
 func (q *queue) decode(value []byte) error {
 	d := read(value)
 	q.config.Paused = d.bool()
-	q.config.ExpireIn = time.Duration(d.int()) * time.Millisecond
+	q.config.ExpireIn = d.span(d.int())
 	q.config.MaxDeliveries = d.small(storage.MaxAttempts)
 	q.seq, q.token, q.clock = d.int(), d.int(), d.int()
 	q.count[storage.Ready], q.count[storage.Leased], q.count[storage.Dead] = d.int(), d.int(), d.int()
