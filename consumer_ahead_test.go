@@ -145,3 +145,33 @@ func TestHandlersThatEndTheirGoroutineLeaveTheRest(t *testing.T) {
 		assert.True(t, slices.Max(engine.calls(claim)) > 2, "nothing was claimed ahead")
 	})
 }
+
+// A batch that was claimed ahead begins when a handler is free, not when that one's batch is settled.
+func TestBatchClaimedAheadDoesNotWaitForASettlement(t *testing.T) {
+	bubble(t, func(t *testing.T, engine *faulty, client *bide.Client) {
+		_, err := orders.EnqueueMany(t.Context(), client, make([]order, 100), nil)
+		assert.NoError(t, err)
+		engine.takes(claim, 20*time.Millisecond)
+		var n atomic.Int64
+		var ended time.Time
+		began := make(chan time.Duration, 1)
+		consumer := bide.NewConsumer(client, bide.ConsumerConfig{Concurrency: 1})
+		orders.HandleBatch(consumer, func(context.Context, string, []*bide.Delivery[order]) error {
+			switch n.Add(1) {
+			case 40:
+				pass(60 * time.Millisecond) // others are claimed meanwhile
+				engine.takes(settle, 5*time.Second)
+				ended = time.Now()
+			case 41:
+				began <- time.Since(ended)
+				engine.heals(settle)
+			default:
+				pass(time.Millisecond)
+			}
+			return nil
+		}, bide.BatchConfig{Max: 1})
+		stop := start(t, consumer)
+		assert.Equal(t, <-began, 0)
+		assert.NoError(t, stop())
+	})
+}

@@ -149,12 +149,17 @@ func (r *run) finish(u *unit, took time.Duration) (next *unit) {
 	r.freed()
 	r.mu.Unlock()
 
-	r.settle(u, took)
+	if next != nil && u.source.batch != nil {
+		go r.settle(u, took) // nobody keeps the leases of the next before it begins
+	} else {
+		r.settle(u, took)
+	}
 	return next
 }
 
 // settle settles what a handler had, except what the engine has said to be lost: a message with those
-// of other handlers, without waiting for the answer; a batch in one call of its own, in its order.
+// of other handlers, without waiting for the answer; a batch in one call of its own, in its order,
+// whose answer it waits for.
 func (r *run) settle(u *unit, took time.Duration) {
 	dones := make([]Done, len(u.holds))
 	sent := make([]storage.Settlement, 0, len(u.holds))
@@ -173,22 +178,35 @@ func (r *run) settle(u *unit, took time.Duration) {
 	lease := r.config.Lease
 	t := terms{repeatFor: lease, within: min(lease/3, callPatience)}
 	switch {
-	case len(sent) == 0:
+	case u.source.batch == nil && len(sent) == 0:
+		r.conclude(u, dones)
+		return
 	case u.source.batch == nil:
 		r.client.settleLater(r.settles, sent[0], t, func(err error) {
-			dones[at[0]].Settle = err
-			r.settled(u, dones)
+			dones[0].Settle = err
+			r.conclude(u, dones)
 		})
 		return
+	case len(sent) == 0:
 	default:
 		for k, err := range r.client.settleTogether(r.settles, u.source.scope.Queue, sent, t) {
 			dones[at[k]].Settle = err
 		}
 	}
-	if u.source.ordered && u.source.batch != nil {
+	if u.source.ordered {
 		givenBack(u.holds, dones)
 	}
 	r.settled(u, dones)
+}
+
+// conclude is settled for a caller that others wait for: what is told to hooks and logs holds up none
+// of them.
+func (r *run) conclude(u *unit, dones []Done) {
+	if r.config.Hooks.OnDone == nil && !slices.ContainsFunc(dones, Done.bad) {
+		r.settled(u, dones)
+		return
+	}
+	go r.settled(u, dones)
 }
 
 // settled is called when it is known what has become of a unit.
@@ -206,12 +224,17 @@ func (r *run) settled(u *unit, dones []Done) {
 // report logs what went wrong and tells the hooks.
 func (r *run) report(h *hold, done Done) {
 	r.tellers.mayBeDead(h, done)
-	if done.Settle != nil || done.Verdict == storage.Retry || done.Verdict == storage.Bury {
+	if done.bad() {
 		r.complain(h, done)
 	}
 	if r.config.Hooks.OnDone != nil {
 		r.config.Hooks.OnDone(h.Delivery, done)
 	}
+}
+
+// bad says whether a delivery's end is worth a line in the log.
+func (d Done) bad() bool {
+	return d.Settle != nil || d.Verdict == storage.Retry || d.Verdict == storage.Bury
 }
 
 func (r *run) complain(h *hold, done Done) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,5 +93,47 @@ func TestEngineSaysWhichMessagesSpentTheirDeliveries(t *testing.T) {
 		assert.NoError(t, err)
 		assert.Equal(t, r.State, storage.Dead)
 		assert.Equal(t, r.Reason, storage.ReasonMaxDeliveries)
+	})
+}
+
+// A hook may use the client: it settles by hand a message of the queue that it is told of.
+func TestOnDoneMaySettleOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, engine *faulty, client *bide.Client) {
+		put(t, client, "held")
+		held, err := client.Claim(t.Context(), orders.Name(), bide.ClaimOptions{})
+		assert.NoError(t, err)
+		put(t, client, "a")
+		settled := make(chan error, 1)
+		consumer := bide.NewConsumer(client, bide.ConsumerConfig{Hooks: bide.Hooks{
+			OnDone: func(*bide.Delivery[[]byte], bide.Done) {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				settled <- held[0].Ack(ctx)
+			},
+		}})
+		orders.Handle(consumer, func(context.Context, *bide.Delivery[order]) error { return nil })
+		stop := start(t, consumer)
+		assert.NoError(t, <-settled)
+		assert.NoError(t, stop())
+	})
+}
+
+// A hook holds up what it reports, and nothing else.
+func TestOnDoneHoldsUpWhatItReportsOnly(t *testing.T) {
+	bubble(t, func(t *testing.T, engine *faulty, client *bide.Client) {
+		_, err := orders.EnqueueMany(t.Context(), client, make([]order, 20), nil)
+		assert.NoError(t, err)
+		var told atomic.Int64
+		consumer := bide.NewConsumer(client, bide.ConsumerConfig{Concurrency: 20, Hooks: bide.Hooks{
+			OnDone: func(*bide.Delivery[[]byte], bide.Done) {
+				pass(time.Second)
+				told.Add(1)
+			},
+		}})
+		orders.Handle(consumer, func(context.Context, *bide.Delivery[order]) error { return nil })
+		stop := start(t, consumer)
+		pass(1100 * time.Millisecond)
+		assert.Equal(t, told.Load(), int64(20))
+		assert.NoError(t, stop())
 	})
 }
