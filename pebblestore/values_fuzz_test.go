@@ -19,7 +19,8 @@ func FuzzReadAgain(f *testing.F) {
 	for _, seed := range [][]byte{
 		appendPayload(appendRecord(nil, r, 1), payload{[]byte("body"), map[string]string{"a": "b", "": "c"}}),
 		appendPayload(appendRecord(nil, r, 7), payload{}), encodeState(r), newQueue("q").encode(),
-		{firstFormat, 1, 1, 'a', 0, 0, 1, 1, 1, 0, 0, 0, 0}, {2, 1, 1, 'a', 0, 0, 1, 1, 1, 0, 0, 0, 0, 0},
+		{firstFormat, 1, 1, 'a', 0, 0, 1, 1, 1, 0, 0, 0, 0},
+		{2, 1, 1, 'a', 0, 0, 1, 1, 1, 0, 0, 0, 0, 0},
 		encodeGroup(groupState{waiting: 1, headed: true}), encodeMember(member{due: 1}),
 		(&lock{until: 1, token: 2, owner: "o"}).encode(), (&locks{last: 1, clock: 2}).encode(), {}, {0}, {valueFormat + 1},
 	} {
