@@ -32,9 +32,10 @@ import (
 const burstVariable = "BIDE_BURST"
 
 const (
-	burstPings = "BIDE_BURST_PINGS" // the socket of the server, for the process that pings it
-	burstBatch = 500
-	held       = 5 * time.Millisecond // what a script may take
+	burstPings  = "BIDE_BURST_PINGS" // the socket of the server, for the process that pings it
+	burstBatch  = 500
+	clientBatch = 256                  // messages in a call of a client
+	held        = 5 * time.Millisecond // what a script may take
 )
 
 // R2 R8: messages that are due in the same millisecond all come, once and not early, while the server
@@ -55,9 +56,10 @@ func TestBurst(t *testing.T) {
 	b.enqueue()
 	t.Logf("a ping while %d messages are enqueued: %s", n, stop())
 	slow := b.slowest()
+	t.Logf("slower than %s while they are: %v", held, slow)
 	b.server.Do(t, "SLOWLOG", "RESET")
 	ran, scripts := commands(t, b.server), commandStats(t, b.server)["evalsha"]
-	redistest.Until(t, "the burst is near", func() bool { return time.Until(b.due) < 100*time.Millisecond })
+	<-time.After(time.Until(b.due) - 100*time.Millisecond)
 	stop = pinging(t, b.server)
 	b.finish()
 	t.Logf("a ping during the burst: %s", stop())
@@ -67,7 +69,7 @@ func TestBurst(t *testing.T) {
 	for name, took := range b.slowest() {
 		slow[name] = max(slow[name], took)
 	}
-	t.Logf("slower than %s: %v", held, slow)
+	t.Logf("slower than %s, then as well: %v", held, slow)
 	if long {
 		for name, took := range slow {
 			assert.True(t, took <= held, name, "held the server for", took)
@@ -84,11 +86,15 @@ func TestCommandsOfABurst(t *testing.T) {
 	b.finish()
 	most := stop()
 	t.Logf("commands at most: %v", most)
-	for name, n := range map[string]int{"enqueue": 20, "claim": 30, "settle": 20} {
-		assert.True(t, most[name] > 0 && most[name] <= n, name, "runs", most[name], "commands")
+	for _, name := range []string{"enqueue", "claim", "settle"} {
+		assert.True(t, most[name] > 0, "no", name)
 	}
 	for name, n := range most {
-		assert.True(t, n <= 30, name, "runs", n, "commands")
+		bound := 30
+		if name == "settle" && b.released > 0 { // what was claimed ahead and is given back goes one by one
+			bound += 8 * clientBatch
+		}
+		assert.True(t, n <= bound, name, "runs", n, "commands, given back:", b.released)
 	}
 }
 
@@ -107,6 +113,8 @@ type burst struct {
 	early atomic.Int32
 	left  atomic.Int32
 	all   chan struct{} // closed when every message has come
+
+	released int64 // by the consumers, when finish has returned
 }
 
 func newBurst(t *testing.T, n int) *burst {
@@ -159,7 +167,7 @@ func (b *burst) handle(_ context.Context, d *bide.Delivery[[]byte]) error {
 func (b *burst) enqueue() {
 	b.Helper()
 	n := len(b.seen)
-	b.due = time.Now().Add(3*time.Second + time.Duration(n)*50*time.Microsecond).Truncate(time.Millisecond)
+	b.due = time.Now().Add(8*time.Second + time.Duration(n)*40*time.Microsecond).Truncate(time.Millisecond)
 	for from := 0; from < n; from += burstBatch {
 		ms := make([]bide.Message, min(burstBatch, n-from))
 		for i := range ms {
@@ -189,9 +197,10 @@ func (b *burst) finish() {
 	assert.Equal(b, []int64{st.Delayed, st.Ready, st.Leased, st.Dead, st.Total.Acked}, []int64{0, 0, 0, 0, n})
 	assert.True(b, twice <= st.Total.Lapsed, twice, "came twice, leases ended:", st.Total.Lapsed)
 	assert.Equal(b, b.early.Load(), int32(0))
+	b.released = st.Total.Released
 	slices.Sort(b.lags)
-	b.Logf("%d messages due at once: lag of the first %s, of half %s, of the last %s; %d came twice",
-		n, b.lags[0], b.lags[n/2], b.lags[n-1], twice)
+	b.Logf("%d messages due at once: lag of the first %s, of half %s, of the last %s; %d came twice, %d were given back",
+		n, b.lags[0], b.lags[n/2], b.lags[n-1], twice, b.released)
 }
 
 // learn finds out what hash each script has, from what a call leaves in the log.
