@@ -22,7 +22,10 @@ func FuzzReadAgain(f *testing.F) {
 		{firstFormat, 1, 1, 'a', 0, 0, 1, 1, 1, 0, 0, 0, 0},
 		{2, 1, 1, 'a', 0, 0, 1, 1, 1, 0, 0, 0, 0, 0},
 		encodeGroup(groupState{waiting: 1, headed: true}), encodeMember(member{due: 1}),
-		(&lock{until: 1, token: 2, owner: "o"}).encode(), (&locks{last: 1, clock: 2}).encode(), {}, {0}, {valueFormat + 1},
+		(&lock{until: 1, token: 2, owner: "o"}).encode(), (&locks{last: 1, clock: 2}).encode(),
+		{},
+		{0},
+		{valueFormat + 1},
 	} {
 		f.Add(seed)
 	}
