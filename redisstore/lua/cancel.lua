@@ -1,6 +1,6 @@
 -- cancel removes a live record and its successor.                       R10
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2    id       of a record
 --       3    running  1 if a leased record goes too, else 0

@@ -1,6 +1,6 @@
 -- claim leases due records of a queue.                                  R2 R3 R4 R5
 --
--- KEYS  1-18  of the queue, 1-9 if it has no keys, see queue.lua
+-- KEYS  1-18  of the queue, 1-9 if it has no keys, see state.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2    limit    see lease.lua
 --       3    bytes    see lease.lua

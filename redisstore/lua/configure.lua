@@ -1,6 +1,6 @@
 -- configure changes and returns the configuration of a queue.           R15
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1     now       "", by the server's clock
 --       2     edits     0 reads only, and creates no queue
 --       3     paused    1 or 0

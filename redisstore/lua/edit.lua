@@ -1,6 +1,6 @@
 -- edit changes a waiting record in place.                               R10
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1    now       instant, "" for the server's clock
 --       2    id        of a record
 --       3    due       "" leaves it, "=" and an instant, or "+" and a duration

@@ -1,6 +1,6 @@
 -- enqueue stores records in a queue.                                    R1
 --
--- KEYS  1-18  of the queue, 1-9 if it has no keys, see queue.lua
+-- KEYS  1-18  of the queue, 1-9 if it has no keys, see state.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2    terms    fifteen bytes a record: priority, what to do with a live namesake (0 keep, 1
 --                     replace, 2 rerun), 1 if a delay follows and 0 if a due time, that number, expire in

@@ -1,6 +1,6 @@
 -- extend makes leases of one queue end later, or sooner.                R5
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2    lease    duration, from now on
 --       3... id       of a record

@@ -1,6 +1,6 @@
 -- get returns the record that an id means.
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2    id       of a record
 -- Returns {now, id, record, progress, instant of death}, and {now} if there is none.

@@ -1,6 +1,6 @@
 -- keys lists keys of a queue.
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1     now      instant, "" for the server's clock
 --       2     key      only this one, "" is any
 --       3     order    0 by name, 1 largest first, 2 oldest head first

@@ -1,6 +1,6 @@
 -- list returns records of one state in the order of their position.
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1     now      instant, "" for the server's clock
 --       2-10  filter   see select.lua
 -- Returns {now, more, at, seq, id, record, progress, instant of death, ...}: more is 1 or 0, at and

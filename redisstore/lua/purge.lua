@@ -1,6 +1,6 @@
 -- purge removes waiting or finished records and their successors.
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1     now      instant, "" for the server's clock
 --       2-10  filter   see select.lua
 -- Returns {count, more, at, seq} as list does.

@@ -1,6 +1,6 @@
 -- redrive makes dead records ready again, last in arrival.
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1     now      instant, "" for the server's clock
 --       2-10  filter   see select.lua; with an id, the newest dead record of it
 -- Returns {count, skipped, more, at, seq} as list does, or "live" or "none" for an id that cannot be.

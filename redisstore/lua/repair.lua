@@ -1,6 +1,6 @@
 -- repair compares the structures of a queue with its records, a step at a time.     R14
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1    now     instant, "" for the server's clock
 --       2    dry     1 to change nothing, else 0
 --       3    phase   what the step looks at: records, keys, numbers, or one of the other structures

@@ -1,6 +1,6 @@
 -- settle ends leases of one queue, in order.                            R5 R7
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2... id       of a record
 --            verdict  1 ack, 2 retry, 3 release, 4 bury, 5 expire; the token; the delay; the reason

@@ -8,7 +8,7 @@
 --       5  expiries  zset  waiting records that expire, by expiry
 --       6  windows   zset  ids in their dedup window, by its end
 --       7  dead      zset  dead records, by instant of death
---       8  names     zset  dead records, by id and sequence
+--       8  names     zset  dead and done records, by id and sequence
 --       9  waiters   zset  processes that wait, by when they come by themselves
 --       10-18  of a queue with keys, bounds or retention, see settings.lua
 -- ARGV  1  now  Unix milliseconds, "" for the server's clock

@@ -1,6 +1,6 @@
 -- stats counts a queue.
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1     now      instant, "" for the server's clock
 -- Returns {now, paused, expire in, max deliveries, settings, delayed, ready, leased, dead, done, keys,
 -- next due, counters...}: settings as in settings.lua, next due is -1 if nothing waits; the counters

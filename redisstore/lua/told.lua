@@ -1,6 +1,6 @@
 -- told notes that somebody has been told of the death of records.       R19
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1     now      "", no time passes
 --       2...  member   of a dead record
 -- Returns how many nobody had been told of.

@@ -1,7 +1,7 @@
 -- watch enters a process that waits without having claimed, or passes on a notice that a process
 -- got and does not follow.                                              R8
 --
--- KEYS  1-18  of the queue, see queue.lua
+-- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1    now      "", waiting is by the server's clock
 --       2    self     "channel queue" of the process, "" to pass on
 --       3    poll     longest duration that it waits
