@@ -30,7 +30,7 @@ type script struct {
 func newScript(name string, parts string, args, each int, repeat bool) *script {
 	s := &script{name: name, args: args, each: each, repeat: repeat}
 	var all, plain []string
-	for _, part := range strings.Fields(parts) {
+	for part := range strings.FieldsSeq(parts) {
 		bare := strings.Trim(part, "*/")
 		if !strings.HasPrefix(part, "/") {
 			all = append(all, bare)
@@ -95,11 +95,16 @@ var (
 // ScriptError is an answer of Redis to a script that none of the categories of package storage fits.
 type ScriptError struct {
 	Script string // name of the script, as in lua/
-	Err    error  // what Redis answered
+	Err    error  // what Redis answered, nil if that has not the form of the script's answers
 }
 
 // Error names the script and the answer.
-func (e *ScriptError) Error() string { return "script " + e.Script + ": " + e.Err.Error() }
+func (e *ScriptError) Error() string {
+	if e.Err == nil {
+		return "script " + e.Script + ": not an answer of its form"
+	}
+	return "script " + e.Script + ": " + e.Err.Error()
+}
 
 // Unwrap returns the answer.
 func (e *ScriptError) Unwrap() error { return e.Err }
