@@ -9,8 +9,12 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// claimBytes bounds what one claim brings.
-const claimBytes = 8 << 20
+// claimBytes and claimMost bound what one claim brings: an engine with one thread is to be free again
+// within milliseconds, however much it holds.
+const (
+	claimBytes = 8 << 20
+	claimMost  = 256
+)
 
 // claimPatience is how long handlers are kept for a queue whose claim has not come back. Without it
 // all that become free meanwhile would go to other queues.
@@ -55,7 +59,7 @@ func (r *run) dispatch(now time.Time) (idle []*source, again, next time.Time) {
 	for _, s := range r.contest {
 		r.hungry = r.hungry || s.asked == 0 && s.share == 0
 		if s.asked == 0 && s.share > 0 {
-			s.asked, s.sent = min(s.share, storage.MaxBatch), now
+			s.asked, s.sent = min(s.share, claimMost), now
 			if s.batch != nil {
 				s.asked = 1
 			}

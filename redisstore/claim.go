@@ -61,7 +61,7 @@ func (s *Store) Claim(ctx context.Context, now time.Time, c storage.Claim) (stor
 			r, err = decodeTexts(row, -1, claimed.Now)
 		}
 		if err != nil {
-			return storage.Claimed{}, fmt.Errorf("redisstore: queue %q: %w", c.Queue, err)
+			return storage.Claimed{}, fmt.Errorf("redisstore: queue %q: %w", c.Queue, &ScriptError{"claim", err})
 		}
 		claimed.Records = append(claimed.Records, r)
 	}

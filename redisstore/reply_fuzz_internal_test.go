@@ -177,7 +177,7 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// said fails unless an error has a category, or says where it comes from.
+// said fails unless an error has a category, or is that of a script and has a text.
 func said(t *testing.T, err error) bool {
 	t.Helper()
 	if err == nil {
@@ -191,9 +191,11 @@ func said(t *testing.T, err error) bool {
 			return false
 		}
 	}
-	if !strings.HasPrefix(err.Error(), "redisstore: ") {
-		t.Fatalf("got %v, which does not say where it comes from", err)
+	script, ok := errors.AsType[*ScriptError](err)
+	if !ok {
+		t.Fatalf("got %v, which no caller can tell from another", err)
 	}
+	assert.True(t, strings.HasPrefix(script.Error(), "script "), err)
 	return false
 }
 
