@@ -75,6 +75,7 @@ type Terms struct {
 	Patience time.Duration // what is ready in the end must not have been so for longer
 	Repeats  bool          // the engine repeats calls over a network, and may say lost of what it has settled itself
 	Rewinds  []Span        // what was answered within may be lost, whole: each call for itself, and from some instant on all
+	Holes    []Span        // a structure that the order of keys stands in was missing within: what is claimed then may be out of it
 	Turns    []Span        // the engine's clock was turned within: ends of leases are not compared across
 }
 
@@ -132,6 +133,11 @@ type checker struct {
 	story   *story      // the one that is looked at
 	gone    []Violation // of what may have expired, or have been dropped
 	report  Report
+}
+
+// amiss says whether a call claimed while the order of keys could not be known.
+func (c *checker) amiss(call *Call) bool {
+	return slices.ContainsFunc(c.Holes, func(s Span) bool { return s.meets(call.Began, call.end()) })
 }
 
 // rewound says whether the effect of a call may be lost although it was answered.

@@ -72,7 +72,7 @@ func (c *checker) order() {
 			open = slices.DeleteFunc(open, func(before handed) bool { return c.finished(before.story, before.event, d.Began) })
 			for _, before := range open {
 				earlier := cmp.Or(before.FirstDue.Compare(d.FirstDue), cmp.Compare(before.Seq, d.Seq)) < 0
-				if !earlier || together(d.Call, before.Item) || edited(before.story, d.Ended) || c.rewound(d.Call) {
+				if !earlier || together(d.Call, before.Item) || edited(before.story, d.Ended) || c.rewound(d.Call) || c.amiss(d.Call) {
 					continue
 				}
 				if !c.finished(before.story, before.event, d.Ended) {
