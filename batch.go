@@ -36,7 +36,7 @@ type lane[T, R any] struct {
 // A second call is begun while one is under way if so many items wait, or if that one is so old:
 // fuller calls cost less, and overlapping ones are for engines that are far away.
 const (
-	crowd      = 64
+	crowd      = 8
 	longFlight = time.Millisecond
 )
 

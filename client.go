@@ -24,7 +24,7 @@ type ClientConfig struct {
 	MaxBatchBytes int
 	// Flights bounds the calls under way at once per queue for single messages, and as many for
 	// settlements; 0 is 2. With 1, concurrent callers share more calls. Another one is begun only if
-	// 64 wait, or the last was begun a millisecond ago.
+	// 8 wait, or the last was begun a millisecond ago.
 	Flights int
 	// RepeatFor bounds how long an Enqueue or a settlement waits for an engine that is unavailable,
 	// its turn included, and is repeated meanwhile; 0 is 10 s, negative repeats nothing. A consumer
