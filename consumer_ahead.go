@@ -81,7 +81,7 @@ func (r *run) begin(now time.Time) {
 	}
 }
 
-// giveBack releases what was claimed before an instant and no handler has begun, and returns when to
+// giveBack returns what was claimed before an instant and no handler has begun, and returns when to
 // look again, zero if nothing is left. The caller holds r.mu.
 func (r *run) giveBack(before time.Time) (again time.Time) {
 	for len(r.ahead) > 0 {
@@ -94,7 +94,7 @@ func (r *run) giveBack(before time.Time) (again time.Time) {
 		u.source.ahead--
 		r.settling++
 		for _, h := range u.holds {
-			h.unit, h.unfit, h.end = u, true, storage.Settlement{Verdict: storage.Release}
+			h.unit, h.unfit, h.end = u, true, storage.Settlement{Verdict: storage.Return}
 		}
 		u.ctx = r.handlers
 		go r.settle(u, 0)

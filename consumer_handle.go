@@ -98,7 +98,7 @@ func (r *run) unfit(h *hold) (storage.Settlement, bool) {
 	case !h.expiry.IsZero() && !now.Before(h.expiry):
 		return storage.Settlement{Verdict: storage.Expire}, true // R13
 	case r.ctx.Err() != nil || !r.keeper.safe(h, now):
-		return storage.Settlement{Verdict: storage.Release}, true
+		return storage.Settlement{Verdict: storage.Return}, true
 	}
 	return storage.Settlement{}, false
 }

@@ -106,7 +106,7 @@ func givenBack(holds []*hold, dones []Done) {
 		if again[h.Key] && d.Verdict != 0 && errors.Is(d.Settle, ErrLeaseLost) {
 			*d = Done{Verdict: storage.Release}
 		}
-		comes := d.Verdict == storage.Release || d.Verdict == storage.Retry && !h.Last()
+		comes := d.Verdict == storage.Release || d.Verdict == storage.Return || d.Verdict == storage.Retry && !h.Last()
 		if h.Key != "" && d.Settle == nil && comes { // without a key there is no order
 			again[h.Key] = true
 		}

@@ -253,8 +253,12 @@ func (c *call) settle(s storage.Settlement) bool {
 		c.total.Retried++
 		c.note(r, c.now, reason)
 		c.again(r, c.now.Add(storage.Millis(s.Delay)), reason, c.now)
-	case storage.Release:
+	case storage.Release, storage.Return:
 		c.total.Released++
+		if s.Verdict == storage.Return {
+			r.Deliveries--
+			reason = ""
+		}
 		r.Attempts-- // which leaves one, so that only deliveries can be spent
 		due := r.Due
 		if s.Delay > 0 {

@@ -116,15 +116,20 @@ func (c *call) settle(s *storage.Settlement) (bool, error) {
 		return true, c.ack(r)
 	case storage.Retry:
 		return true, c.again(r, outcome{c.now + millis(s.Delay), reason, c.now, &c.total.Retried, true})
-	case storage.Release:
+	case storage.Release, storage.Return:
 		due := r.due
 		if s.Delay > 0 {
 			due = c.now + millis(s.Delay)
 		}
+		attempts, deliveries := r.attempts, r.deliveries
 		r.attempts-- // which leaves one, so that only deliveries can be spent
+		if s.Verdict == storage.Return {
+			r.deliveries--
+			reason = ""
+		}
 		err := c.again(r, outcome{due, reason, c.now, &c.total.Released, false})
 		if err != nil {
-			r.attempts++
+			r.attempts, r.deliveries = attempts, deliveries
 		}
 		return true, err
 	case storage.Bury:

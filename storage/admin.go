@@ -103,7 +103,7 @@ type Counters struct {
 	Claimed    int64 // deliveries
 	Acked      int64
 	Retried    int64 // settled with retry, death by it included
-	Released   int64 // settled with release, death by it included
+	Released   int64 // settled with release or return, death by it included
 	Lapsed     int64 // leases that ended unsettled
 	Died       int64
 	Redriven   int64

@@ -93,7 +93,7 @@ func (s *Settlement) Check() error {
 	if err := s.Receipt.Check(); err != nil {
 		return err
 	}
-	if s.Verdict < Ack || s.Verdict > Expire {
+	if s.Verdict < Ack || s.Verdict > Return {
 		return fmt.Errorf("%w: unknown verdict %d", ErrInvalid, s.Verdict)
 	}
 	if s.Delay != 0 && s.Verdict != Retry && s.Verdict != Release {

@@ -89,6 +89,7 @@ const (
 	Release                    // not now, the attempt is given back
 	Bury                       // give up, the record is dead
 	Expire                     // past its expiry before it was begun, the record is dropped and counted as expired
+	Return                     // not begun, the attempt and the delivery are given back
 )
 
 // Reasons that engines give for what nobody settled.

@@ -11,7 +11,7 @@ import (
 type QueueConfig struct {
 	Paused        bool          // accept and do not deliver
 	ExpireIn      time.Duration // given at Enqueue to records without one, 0 is none
-	MaxDeliveries int           // deliveries allowed per record, releases included, also of what a consumer claimed and did not begin: leave room; 0 is no limit
+	MaxDeliveries int           // deliveries allowed per record, those that ended in a release included; 0 is no limit
 
 	Ordered   bool          // keys are worked off in order, see R11
 	KeyLimit  int           // records of one key leased at a time; 0 is no limit, and 1 where Ordered

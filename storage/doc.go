@@ -13,7 +13,7 @@
 // A record is a stored message of a queue. It is delayed until its due time, then ready; a claim
 // leases it to a consumer under a receipt; settling the receipt ends the lease with an outcome:
 // ack (done with), retry (an attempt was spent), release (none was), bury (give up), expire (it was
-// too late to begin). A record that was buried, or that spent its last attempt, is dead until it is
+// too late to begin), return (it was not begun). A record that was buried, or that spent its last attempt, is dead until it is
 // redriven or purged. Delayed and ready records are waiting; delayed, ready and leased ones are
 // live; dead and done ones are finished.
 //
@@ -60,7 +60,7 @@
 //
 //   - R7 A record whose last allowed attempt ends in retry, or in the end of its lease, is dead.
 //     Deliveries are counted apart from attempts: a release gives its attempt back and keeps its
-//     delivery. A record whose delivery ends in retry, release or the end of its lease is dead when
+//     delivery; a return, of what no handler has seen, gives both back. A record whose delivery ends in retry, release or the end of its lease is dead when
 //     [QueueConfig.MaxDeliveries] are spent, for [ReasonMaxDeliveries] unless its attempts were
 //     spent too. A lease that ends gives [ReasonLeaseEnded], to the dead and to the living.
 //
@@ -79,7 +79,7 @@
 //     arrival: a retry or release keeps its place and holds the key back until it is due again, and
 //     what is not due yet holds nobody back. While a record of a key is leased, the key is not
 //     claimable; one claim with Group may lease a run of it, which ends before the first record that is
-//     not due. A record of a run that waits again (by retry, release or the end of its lease) takes
+//     not due. A record of a run that waits again (by retry, release, return or the end of its lease) takes
 //     those behind it along: their leases end, their attempts are given back, they are counted as
 //     released. Finished records hold nobody back; a redriven one comes last. Priority is refused, by
 //     Enqueue and Edit, as ErrInvalid. Records without a key have no order.

@@ -7,7 +7,7 @@ import "fmt"
 var (
 	stateNames   = [...]string{Delayed: "delayed", Ready: "ready", Leased: "leased", Dead: "dead", Done: "done"}
 	outcomeNames = [...]string{Refused: "refused", Stored: "stored", Duplicate: "duplicate", Replaced: "replaced", Reran: "rerun"}
-	verdictNames = [...]string{Ack: "ack", Retry: "retry", Release: "release", Bury: "bury", Expire: "expire"}
+	verdictNames = [...]string{Ack: "ack", Retry: "retry", Release: "release", Bury: "bury", Expire: "expire", Return: "return"}
 	onLiveNames  = [...]string{Keep: "keep", Replace: "replace", Rerun: "rerun"}
 )
 

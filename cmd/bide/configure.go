@@ -54,7 +54,7 @@ func (s *settings) define(f *pflag.FlagSet) {
 	s.flags = f
 	e := &s.edit
 	setting(s, "expire-in", "given to messages enqueued from then on without one, 0 is none", &e.ExpireIn, f.DurationVar)
-	setting(s, "max-deliveries", "deliveries before a message is dead, those given back included; 0 is no limit", &e.MaxDeliveries, f.IntVar)
+	setting(s, "max-deliveries", "deliveries before a message is dead, released ones included; 0 is no limit", &e.MaxDeliveries, f.IntVar)
 	setting(s, "ordered", "work off each key in order; a message of it that fails holds the others back", &e.Ordered, f.BoolVar)
 	setting(s, "key-limit", "messages of a key that run at once, 0 is no limit", &e.KeyLimit, f.IntVar)
 	setting(s, "min-batch", "messages of a key that must be due before any is handed out; needs --linger", &e.MinBatch, f.IntVar)

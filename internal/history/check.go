@@ -225,6 +225,9 @@ func (c *checker) attempts() {
 		}
 		if !c.rewound(d.Call) {
 			last[d.Seq] = d.Deliveries
+			if c.story.returned(d, c.Repeats) {
+				last[d.Seq]--
+			}
 		}
 		if d.Max > 0 && d.Attempts > d.Max {
 			c.violated(Attempts, "attempt %d of %d was made", d.Attempts, d.Max)

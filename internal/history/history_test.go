@@ -366,7 +366,7 @@ func crowd(t *testing.T, e storage.Engine, rnd *rand.Rand) {
 			if rnd.IntN(4) == 0 {
 				_, _ = e.Extend(ctx, time.Time{}, 3*time.Millisecond, []storage.Receipt{r.Receipt("q")})
 			}
-			verdict := []storage.Verdict{storage.Ack, storage.Ack, storage.Retry, storage.Release, storage.Bury}[rnd.IntN(5)]
+			verdict := []storage.Verdict{storage.Ack, storage.Ack, storage.Retry, storage.Release, storage.Return, storage.Bury}[rnd.IntN(6)]
 			if rnd.IntN(5) > 0 {
 				_, _ = e.Settle(ctx, time.Time{}, []storage.Settlement{{Receipt: r.Receipt("q"), Verdict: verdict}})
 			}

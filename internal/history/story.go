@@ -119,6 +119,14 @@ func (s *story) settled(seq int64, repeats bool, verdicts ...storage.Verdict) (s
 	return sure, maybe
 }
 
+// returned says whether a delivery may have been given back as not begun, which counts neither it nor
+// its attempt.
+func (s *story) returned(d event, repeats bool) bool {
+	return slices.ContainsFunc(s.settles, func(e event) bool {
+		return e.Token == d.Token && e.Verdict == storage.Return && (e.Fate == OK && !e.Lost || s.took(e, repeats))
+	})
+}
+
 // tell is the story in lines, in the order in which its calls began.
 func (s *story) tell() string {
 	all := slices.Concat(s.enqueues, s.deliveries, s.extends, s.settles, s.cancels, s.edits, s.drops)

@@ -3,12 +3,12 @@
 -- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1    now      instant, "" for the server's clock
 --       2... id       of a record
---            verdict  1 ack, 2 retry, 3 release, 4 bury, 5 expire; the token; the delay; the reason
+--            verdict  1 ack, 2 retry, 3 release, 4 bury, 5 expire, 6 return; the token; the delay; the reason
 -- Returns a string with a byte for every record: 1 if it is settled, 0 if the lease was lost. Those of the
 -- last records are missing if too many were given back for one script: nothing was done about them.
 
 local VERDICT, REASON = ">BI7I6", 15
-local ACK, RETRY, RELEASE, BURY = 1, 2, 3, 4
+local ACK, RETRY, RELEASE, BURY, RETURN = 1, 2, 3, 4, 6
 local CHUNK = 2000
 
 ease()
@@ -75,7 +75,7 @@ local function settle(id, progress, blob, verdict, token, delay, reason)
   local r = load(id)
   if not r then return "\0" end
   unplace(r)
-  others = others or groups and groups.ordered() and (verdict == RETRY or verdict == RELEASE)
+  others = others or groups and groups.ordered() and (verdict == RETRY or verdict == RELEASE or verdict == RETURN)
   if verdict == ACK then
     count(ACKED)
     local successor = finish(r)
@@ -90,9 +90,10 @@ local function settle(id, progress, blob, verdict, token, delay, reason)
     count(RARE.RETRIED)
     note(r, now, reason)
     again(r, now + delay, reason, now)
-  elseif verdict == RELEASE then
+  elseif verdict == RELEASE or verdict == RETURN then
     count(RARE.RELEASED)
     r.attempts = r.attempts - 1
+    if verdict == RETURN then r.deliveries = r.deliveries - 1 end
     again(r, delay > 0 and now + delay or r.due, reason, now)
   elseif verdict == BURY then
     if reason ~= "" then r.reason = reason end

@@ -31,6 +31,7 @@ var coveredRules = []struct {
 	{"R5 settle: ack", "ack"},
 	{"R5 R7 settle: retry", "retry"},
 	{"R5 R7 settle: release", "release"},
+	{"R5 R7 settle: return", "return"},
 	{"R5 R7 settle: bury", "bury"},
 	{"R5 R13 settle: expire", "expire"},
 	{"R5 extend", "extend"},

@@ -134,7 +134,7 @@ func (g generator) calmDown(op *Op) {
 		op.Prio, op.ExpireIn, op.DedupFor = 3, 0, 0
 	case "claim":
 		op.N, op.Lease = 1+g.IntN(8), pick[time.Duration](g, 200, 500, 1000)*time.Millisecond
-	case "ack", "retry", "bury", "expire":
+	case "ack", "retry", "return", "bury", "expire":
 		op.Do, op.Delay, op.Back = "ack", 0, []int{0, 1, 2}[:1+g.IntN(3)]
 	case "edit", "purge", "queueExpiry", "pause":
 		*op = Op{Do: "resume", After: op.After}
@@ -156,7 +156,7 @@ func (g generator) op() Op {
 		op.Bytes = sometimes(g, 4, pick(g, 1, 40, 60))
 		g.scope(&op)
 	case n < 72:
-		op.Do, op.Back = pick(g, "ack", "ack", "retry", "retry", "release", "bury", "expire"), g.back()
+		op.Do, op.Back = pick(g, "ack", "ack", "retry", "retry", "release", "return", "bury", "expire"), g.back()
 		if op.Do == "retry" || op.Do == "release" {
 			op.Delay = g.span()
 		}

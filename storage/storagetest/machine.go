@@ -43,6 +43,7 @@ func (m *Machine) do(ctx context.Context, op Op) (any, error) {
 	e := m.Engine
 	verdicts := map[string]storage.Verdict{
 		"ack": storage.Ack, "retry": storage.Retry, "release": storage.Release, "bury": storage.Bury, "expire": storage.Expire,
+		"return": storage.Return,
 	}
 	if v, ok := verdicts[op.Do]; ok {
 		var ss []storage.Settlement

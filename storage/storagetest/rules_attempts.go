@@ -15,6 +15,7 @@ var attemptRules = []rule{
 	{name: "R07LastRetry", test: r07LastRetry},
 	{name: "R07LastLease", timed: true, test: r07LastLease},
 	{name: "R07Release", test: r07Release},
+	{name: "R07Return", test: r07Return},
 	{name: "R07MaxDeliveries", timed: true, test: r07MaxDeliveries},
 	{name: "R07Bury", test: r07Bury},
 	{name: "R07Reasons", test: r07Reasons},
@@ -70,6 +71,32 @@ func r07Release(t *testing.T, h *harness) {
 	}
 	h.must(h.settle(h.claimOne(time.Minute), storage.Retry, 0, ""))
 	h.counts(0, 0, 0, 1)
+}
+
+// R7: a return gives attempt and delivery back: the record is as it was before the claim, however
+// few deliveries it may have.
+func r07Return(t *testing.T, h *harness) {
+	h.configure(storage.ConfigEdit{MaxDeliveries: new(2)})
+	h.enqueue(storage.Record{ID: "new", MaxAttempts: 1})
+	h.enqueue(storage.Record{ID: "tried", MaxAttempts: 2, Delay: unit})
+	untouched := h.get("new")
+	for range 5 {
+		r := h.claimOne(time.Minute)
+		assert.Equal(t, []int{r.Attempts, r.Deliveries}, []int{1, 1})
+		h.must(h.settle(r, storage.Return, 0, ""))
+		assert.Equal(t, h.get("new"), untouched)
+	}
+	assert.Equal(t, h.stats().Total.Released, 5)
+	h.must(h.settle(h.claimOne(time.Minute), storage.Ack, 0, ""))
+	h.pass(unit)
+	h.must(h.settle(h.claimOne(time.Minute), storage.Retry, 0, "failed"))
+	tried := h.get("tried")
+	for range 5 {
+		r := h.claimOne(time.Minute)
+		assert.Equal(t, []int{r.Attempts, r.Deliveries}, []int{2, 2})
+		h.must(h.settle(r, storage.Return, 0, ""))
+		assert.Equal(t, h.get("tried"), tried)
+	}
 }
 
 // R7: a queue may bound deliveries, so that releases cannot loop.

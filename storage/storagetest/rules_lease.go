@@ -48,7 +48,7 @@ func r05Lost(t *testing.T, h *harness) {
 	r := h.claimOne(unit)
 	h.until(r.Lease.Until)
 	assert.True(t, !h.extend(r, time.Minute), "extended a lease that had ended")
-	for _, v := range []storage.Verdict{storage.Ack, storage.Retry, storage.Release, storage.Bury, storage.Expire} {
+	for _, v := range []storage.Verdict{storage.Ack, storage.Retry, storage.Release, storage.Bury, storage.Expire, storage.Return} {
 		assert.True(t, !h.settle(r, v, 0, "late"), "settled a lease that had ended with", v)
 	}
 	got := h.claimOne(time.Minute)
@@ -77,7 +77,7 @@ func r05Outdated(t *testing.T, h *harness) {
 	h.pass(time.Second)
 	held := h.claimOne(time.Minute)
 	assert.True(t, !h.extend(old, time.Hour))
-	for _, v := range []storage.Verdict{storage.Ack, storage.Retry, storage.Release, storage.Bury, storage.Expire} {
+	for _, v := range []storage.Verdict{storage.Ack, storage.Retry, storage.Release, storage.Bury, storage.Expire, storage.Return} {
 		assert.True(t, !h.settle(old, v, 0, "stale"))
 	}
 	assert.Equal(t, h.get("a"), held)
