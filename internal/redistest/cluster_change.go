@@ -86,23 +86,51 @@ func (c *Cluster) Owner(slot int) *Server {
 	return owner
 }
 
-// ReplicaOf is a replica of a node whose link is up; nil if there is none.
+// ReplicaOf is a replica of a node that has caught up with it; nil if there is none.
 func (c *Cluster) ReplicaOf(primary *Server) *Server {
 	for _, n := range c.All() {
-		if m, ok := look(n); ok && m.primary == c.ids[primary] && n.linked() {
+		if m, ok := look(n); ok && m.primary == c.ids[primary] && n.caughtUp(primary) {
 			return n
 		}
 	}
 	return nil
 }
 
-// linked says whether a replica has its primary.
-func (s *Server) linked() bool {
-	info, err := s.Try("INFO", "replication")
-	return err == nil && strings.Contains(info, "master_link_status:up")
+// withID is the node that has an id, nil if there is none.
+func (c *Cluster) withID(id string) *Server {
+	for n, is := range c.ids {
+		if is == id {
+			return n
+		}
+	}
+	return nil
 }
 
-// Healthy waits until every node that runs is either a primary with slots or has its primary, and
+// caughtUp says whether a replica has what its primary had a moment ago. A link that is up says less: it
+// may be silent, and the replica seconds behind.
+func (s *Server) caughtUp(primary *Server) bool {
+	if primary == nil {
+		return false
+	}
+	had, err1 := primary.Try("INFO", "replication")
+	has, err2 := s.Try("INFO", "replication")
+	if err1 != nil || err2 != nil || !strings.Contains(has, "master_link_status:up") {
+		return false
+	}
+	sent, ok1 := offset(had, "master_repl_offset:")
+	got, ok2 := offset(has, "slave_repl_offset:")
+	return ok1 && ok2 && got >= sent
+}
+
+// offset reads a number of INFO.
+func offset(info, name string) (int64, bool) {
+	_, rest, ok := strings.Cut(info, name)
+	line, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	return n, ok && err == nil
+}
+
+// Healthy waits until every node that runs is either a primary with slots or has caught up with its primary, and
 // all agree that the cluster is whole.
 func (c *Cluster) Healthy(t testing.TB) {
 	t.Helper()
@@ -112,7 +140,7 @@ func (c *Cluster) Healthy(t testing.TB) {
 				continue
 			}
 			m, ok := look(n)
-			if !ok || m.primary != "" && !n.linked() || m.primary == "" && len(m.slots) == 0 {
+			if !ok || m.primary != "" && !n.caughtUp(c.withID(m.primary)) || m.primary == "" && len(m.slots) == 0 {
 				return false
 			}
 			info, err := n.Try("CLUSTER", "INFO")

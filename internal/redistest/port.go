@@ -21,6 +21,7 @@ func startOnPort(t testing.TB, options []Option, args func(port, known string) [
 		s.args = []string{
 			"--port", port, "--bind", "127.0.0.1", "--dir", dir,
 			"--save", "", "--appendonly", "no", "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
+			"--repl-ping-replica-period", "1", "--repl-timeout", "5", // a link that has died without a word is noticed
 		}
 		for _, o := range options {
 			o(s)

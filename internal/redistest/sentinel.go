@@ -46,7 +46,7 @@ func StartReplicas(t testing.TB, replicas int, options ...Option) *Sentinels {
 	}
 	s.Primary, s.Replica = s.Nodes[0], s.Nodes[1]
 	for _, n := range s.Nodes[1:] {
-		Until(t, "the replica follows", n.linked)
+		Until(t, "the replica follows", func() bool { return n.caughtUp(s.Primary) })
 	}
 	host, port := s.Primary.hostPort(t)
 	for range 3 {

@@ -75,7 +75,7 @@ func (s *Server) Follow(t testing.TB, primary *Server) {
 	s.Do(t, "REPLICAOF", host, port)
 }
 
-// Healthy waits until every server that runs is the primary or follows it, and the Sentinels know
+// Healthy waits until every server that runs is the primary or has caught up with it, and the Sentinels know
 // that, so that a failover can come.
 func (s *Sentinels) Healthy(t testing.TB) {
 	t.Helper()
@@ -85,7 +85,7 @@ func (s *Sentinels) Healthy(t testing.TB) {
 			return false
 		}
 		for _, n := range s.Nodes {
-			if n != now && !n.process.ended() && !n.linked() {
+			if n != now && !n.process.ended() && !n.caughtUp(now) {
 				return false
 			}
 		}
