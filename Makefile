@@ -50,9 +50,10 @@ torture-failovers: N = 100
 torture-failovers: setup
 	BIDE_FAILOVERS=$(N) BIDE_SEED=$(SEED) BIDE_TORTURE_ON=$(ON) $(GO) test -count=1 -timeout 0 -v -run TestFailovers ./internal/torture
 
-## soak: everything at a moderate rate with faults for T (30s; an hour is T=1h), and nothing may grow
+## soak: everything at a moderate rate with faults for T (30s; an hour is T=1h) on Redis and on a directory (only ON=one|directory
+##       if set), and nothing may grow
 soak: setup
-	BIDE_SOAK_FOR=$(T) BIDE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run TestSoak ./internal/torture
+	BIDE_SOAK_FOR=$(T) BIDE_SEED=$(SEED) BIDE_TORTURE_ON=$(ON) $(GO) test -count=1 -timeout 0 -v -run TestSoak ./internal/torture
 
 ## fuzz: each fuzz target for TIME (5m), one after another; ON=./pebblestore takes those of one package
 fuzz: TIME ?= 5m
