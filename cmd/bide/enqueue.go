@@ -188,20 +188,30 @@ func (a *app) enqueueOne(ctx context.Context, client *bide.Client, queue string,
 	if err != nil {
 		return err
 	}
+	e := enqueuedAs(r)
 	if a.json {
-		e := enqueued{ID: r.ID, Outcome: r.Outcome.String(), Dropped: r.Dropped}
-		if !r.Due.IsZero() {
-			e.Due = &r.Due
-		}
 		return a.printJSON(e)
 	}
-	line := fmt.Sprintf("%s %s", r.ID, r.Outcome)
+	_, err = fmt.Fprintln(a.out, e)
+	return err
+}
+
+func enqueuedAs(r bide.Result) enqueued {
+	e := enqueued{ID: r.ID, Outcome: r.Outcome.String(), Dropped: r.Dropped}
 	if !r.Due.IsZero() {
-		line += ", due " + r.Due.Local().Format("2006-01-02 15:04:05.000")
+		e.Due = &r.Due
 	}
-	if len(r.Dropped) > 0 {
-		line += "; dropped " + strings.Join(r.Dropped, " ")
+	return e
+}
+
+// String is a result as a line shows it.
+func (e enqueued) String() string {
+	line := e.ID + " " + e.Outcome
+	if e.Due != nil {
+		line += ", due " + e.Due.Local().Format("2006-01-02 15:04:05.000")
 	}
-	fmt.Fprintln(a.out, line)
-	return nil
+	if len(e.Dropped) > 0 {
+		line += "; dropped " + strings.Join(e.Dropped, " ")
+	}
+	return line
 }

@@ -141,12 +141,9 @@ func (a *app) printPublished(p bide.Published, failed error) error {
 		return err
 	}
 	for _, q := range p.Queues {
-		to := publishedTo{Queue: q.Queue, enqueued: enqueued{ID: p.ID, Outcome: q.Outcome.String()}}
-		line := fmt.Sprintf("%s: %s %s", q.Queue, p.ID, q.Outcome)
-		if !q.Due.IsZero() {
-			to.Due = &q.Due
-			line += ", due " + q.Due.Local().Format("2006-01-02 15:04:05.000")
-		}
+		to := publishedTo{Queue: q.Queue, enqueued: enqueuedAs(q.Result)}
+		to.ID = p.ID
+		line := q.Queue + ": " + to.enqueued.String()
 		if q.Err != nil {
 			to.Error = q.Err.Error()
 			line += ": " + strings.TrimPrefix(to.Error, "bide: ")
