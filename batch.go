@@ -20,6 +20,8 @@ type batcher[T, R any] struct {
 	maxBytes int // in a call of more than one item
 	flights  int // calls under way at once in a lane
 
+	spare sync.Pool // of *item[T, R] that were answered, for their memory and their channels
+
 	mu      sync.Mutex
 	lanes   map[string]*lane[T, R] // an entry exists exactly while the lane has items or calls
 	callers int                    // that make their calls themselves
@@ -41,18 +43,23 @@ const (
 )
 
 type item[T, R any] struct {
-	value T
-	size  int
-	terms
-	since  time.Time       // when it came
-	answer chan answer[R]  // gets one value; nil if there is a done
-	done   func(answer[R]) // is called once, from the goroutine of a call
-	ctx    context.Context // with done: not sent once this has ended
+	content[T, R]
+	answer chan answer[R] // gets one value, unless there is a done
 
 	// Guarded by batcher.mu.
 
 	sent bool
 	gone bool // the caller does not listen any more
+}
+
+// content is what an item is made of for each use.
+type content[T, R any] struct {
+	value T
+	size  int
+	terms
+	since time.Time       // when it came
+	done  func(answer[R]) // is called once, from the goroutine of a call
+	ctx   context.Context // with done: not sent once this has ended
 }
 
 // terms of an item.
@@ -96,12 +103,13 @@ func (b *batcher[T, R]) do(ctx context.Context, name string, value T, size int, 
 	if err := ctx.Err(); err != nil {
 		return answer[R]{}, err
 	}
-	it := &item[T, R]{value: value, size: size, terms: t, since: time.Now(), answer: make(chan answer[R], 1)}
+	it := b.item(content[T, R]{value: value, size: size, terms: t, since: time.Now()})
 	if err := b.add(name, it); err != nil {
 		return answer[R]{}, err
 	}
 	select {
 	case a := <-it.answer:
+		b.recycle(it)
 		return a, a.err
 	case <-ctx.Done():
 		return b.leave(ctx, it)
@@ -112,16 +120,34 @@ func (b *batcher[T, R]) do(ctx context.Context, name string, value T, size int, 
 // has others to answer too. When ctx ends, what was not sent by then is not, and its error is ctx's;
 // done may then be called as late as the call that is under way ends.
 func (b *batcher[T, R]) submit(ctx context.Context, name string, value T, t terms, done func(answer[R])) {
-	it := &item[T, R]{value: value, terms: t, since: time.Now(), done: done, ctx: ctx}
+	it := b.item(content[T, R]{value: value, terms: t, since: time.Now(), done: done, ctx: ctx})
 	if err := b.add(name, it); err != nil {
 		done(answer[R]{err: err})
 	}
 }
 
-// reply gives an item its answer. It is not called with batcher.mu held: done may be anybody's.
-func (it *item[T, R]) reply(a answer[R]) {
-	if it.done != nil {
-		it.done(a)
+func (b *batcher[T, R]) item(c content[T, R]) *item[T, R] {
+	it, ok := b.spare.Get().(*item[T, R])
+	if !ok {
+		it = &item[T, R]{answer: make(chan answer[R], 1)}
+	}
+	it.content, it.sent = c, false
+	return it
+}
+
+// recycle takes back an item that nobody else knows any more: it has been answered, and the answer was
+// taken.
+func (b *batcher[T, R]) recycle(it *item[T, R]) {
+	it.content = content[T, R]{}
+	b.spare.Put(it)
+}
+
+// reply gives an item its answer; it may be another one from then on. It is not called with batcher.mu
+// held: done may be anybody's.
+func (b *batcher[T, R]) reply(it *item[T, R], a answer[R]) {
+	if done := it.done; done != nil {
+		b.recycle(it)
+		done(a)
 		return
 	}
 	it.answer <- a
@@ -164,30 +190,36 @@ func (b *batcher[T, R]) leave(ctx context.Context, it *item[T, R]) (answer[R], e
 
 // fly makes calls until the lane has nothing waiting.
 func (b *batcher[T, R]) fly(name string, l *lane[T, R]) {
-	for {
-		batch := b.take(name, l)
-		if len(batch) == 0 {
-			return
-		}
-		b.send(name, l, batch)
+	var f flight[T, R]
+	for b.take(name, l, &f) {
+		b.send(name, l, &f)
+		clear(f.values)
 		runtime.Gosched() // those who have their answers may have more to send
 	}
 }
 
-// take removes the next batch from the lane, and the lane if that was its last flight.
-func (b *batcher[T, R]) take(name string, l *lane[T, R]) []*item[T, R] {
-	batch, left := b.next(name, l)
+// flight is a call after the other, in the same memory.
+type flight[T, R any] struct {
+	batch  []*item[T, R]
+	values []T // of the batch
+}
+
+// take fills a flight with the next batch of the lane. It says whether there is one, and removes the lane
+// if not and that was its last flight.
+func (b *batcher[T, R]) take(name string, l *lane[T, R], f *flight[T, R]) bool {
+	batch, left := b.next(name, l, f.batch[:0])
+	f.batch = batch
 	for _, it := range left {
-		it.reply(answer[R]{err: it.ctx.Err()})
+		b.reply(it, answer[R]{err: it.ctx.Err()})
 	}
 	if len(batch) == 0 && len(left) > 0 {
-		return b.take(name, l)
+		return b.take(name, l, f)
 	}
-	return batch
+	return len(batch) > 0
 }
 
 // next is take without the answers for those whose context has ended.
-func (b *batcher[T, R]) next(name string, l *lane[T, R]) (batch, left []*item[T, R]) {
+func (b *batcher[T, R]) next(name string, l *lane[T, R], batch []*item[T, R]) (_, left []*item[T, R]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	taken, bytes := 0, 0
@@ -205,11 +237,7 @@ func (b *batcher[T, R]) next(name string, l *lane[T, R]) (batch, left []*item[T,
 		}
 	}
 	l.sent = time.Now()
-	if taken == len(l.waiting) {
-		l.waiting = nil
-	} else {
-		l.waiting = l.waiting[taken:]
-	}
+	l.waiting = slices.Delete(l.waiting, 0, taken)
 	if len(batch) == 0 && len(left) == 0 {
 		l.flights--
 		if l.flights == 0 {
@@ -221,25 +249,27 @@ func (b *batcher[T, R]) next(name string, l *lane[T, R]) (batch, left []*item[T,
 }
 
 // send makes one call and answers its items, repeating the call for those who want that.
-func (b *batcher[T, R]) send(name string, l *lane[T, R], batch []*item[T, R]) {
+func (b *batcher[T, R]) send(name string, l *lane[T, R], f *flight[T, R]) {
+	batch := f.batch
 	for tries := 1; ; tries++ {
-		values, within := make([]T, len(batch)), batch[0].within
-		for i, it := range batch {
-			values[i] = it.value
+		within := batch[0].within
+		f.values = f.values[:0]
+		for _, it := range batch {
+			f.values = append(f.values, it.value)
 			within = min(within, it.within)
 		}
-		results, err := b.call(b.ctx, within, name, values)
+		results, err := b.call(b.ctx, within, name, f.values)
 		switch {
 		case err == nil:
 			for i, it := range batch {
-				it.reply(answer[R]{value: results[i], repeated: tries > 1})
+				b.reply(it, answer[R]{value: results[i], repeated: tries > 1})
 			}
 			return
 		case errors.Is(err, ErrInvalid) && tries == 1:
-			refuse(batch, err)
+			b.refuse(batch, err)
 			return
 		case !errors.Is(err, ErrUnavailable):
-			refuse(batch, unsureError{err})
+			b.refuse(batch, unsureError{err})
 			return
 		}
 		var left time.Duration
@@ -248,7 +278,7 @@ func (b *batcher[T, R]) send(name string, l *lane[T, R], batch []*item[T, R]) {
 			return
 		}
 		if err := sleep(b.ctx, min(left, repeatAfter(tries))); err != nil {
-			refuse(batch, unsureError{err})
+			b.refuse(batch, unsureError{err})
 			return
 		}
 	}
@@ -268,8 +298,8 @@ func (b *batcher[T, R]) patient(
 	l.waiting = slices.DeleteFunc(l.waiting, func(it *item[T, R]) bool { return it.tire(now, &unsent) })
 	stay = slices.DeleteFunc(batch, func(it *item[T, R]) bool { return it.tire(now, &unsure) })
 	b.mu.Unlock()
-	refuse(unsent, err)
-	refuse(unsure, unsureError{err})
+	b.refuse(unsent, err)
+	b.refuse(unsure, unsureError{err})
 	for _, it := range stay {
 		left = max(left, it.repeatFor-now.Sub(it.since))
 	}
@@ -289,9 +319,9 @@ func (it *item[T, R]) tire(now time.Time, tired *[]*item[T, R]) bool {
 	return true
 }
 
-func refuse[T, R any](batch []*item[T, R], err error) {
+func (b *batcher[T, R]) refuse(batch []*item[T, R], err error) {
 	for _, it := range batch {
-		it.reply(answer[R]{err: err})
+		b.reply(it, answer[R]{err: err})
 	}
 }
 
