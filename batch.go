@@ -190,11 +190,12 @@ func (b *batcher[T, R]) leave(ctx context.Context, it *item[T, R]) (answer[R], e
 
 // fly makes calls until the lane has nothing waiting.
 func (b *batcher[T, R]) fly(name string, l *lane[T, R]) {
+	runtime.Gosched() // those who were claimed, or answered, together have more to send
 	var f flight[T, R]
 	for b.take(name, l, &f) {
 		b.send(name, l, &f)
 		clear(f.values)
-		runtime.Gosched() // those who have their answers may have more to send
+		runtime.Gosched()
 	}
 }
 

@@ -77,7 +77,7 @@ func (r *run) handle(u *unit) (next *unit) {
 		end := time.Now()
 		for _, h := range u.holds {
 			if !h.unfit {
-				h.end, h.err = r.outcome(h, h.decision(err))
+				h.end, h.done.Err = r.outcome(h, h.decision(err))
 			}
 		}
 		next = r.finish(u, end, end.Sub(start))
@@ -161,9 +161,9 @@ func (r *run) finish(u *unit, now time.Time, took time.Duration) (next *unit) {
 func (r *run) settle(u *unit, took time.Duration) {
 	known := 0 // leases that the engine may still know
 	for _, h := range u.holds {
-		h.done = Done{Settle: ErrLeaseLost}
+		h.done.Settle = ErrLeaseLost
 		if !h.unfit {
-			h.done.Took, h.done.Err = took, h.err
+			h.done.Took = took
 		}
 		if r.keeper.returned(h) {
 			h.end.Receipt = h.receipt()

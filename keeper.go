@@ -18,8 +18,7 @@ type hold struct {
 	unit  *unit              // whose handler has it
 	unfit bool               // no handler has begun it
 	end   storage.Settlement // without a receipt until it is sent
-	err   error              // that it ended with
-	done  Done               // made when it has ended
+	done  Done               // complete when it is settled
 
 	// Guarded by keeper.mu.
 
