@@ -20,7 +20,9 @@ type batcher[T, R any] struct {
 	maxBytes int // in a call of more than one item
 	flights  int // calls under way at once in a lane
 
-	spare sync.Pool // of *item[T, R] that were answered, for their memory and their channels
+	// For their memory.
+	answered sync.Pool // *item[T, R]
+	landed   sync.Pool // *flight[T, R]
 
 	mu      sync.Mutex
 	lanes   map[string]*lane[T, R] // an entry exists exactly while the lane has items or calls
@@ -127,7 +129,7 @@ func (b *batcher[T, R]) submit(ctx context.Context, name string, value T, t term
 }
 
 func (b *batcher[T, R]) item(c content[T, R]) *item[T, R] {
-	it, ok := b.spare.Get().(*item[T, R])
+	it, ok := b.answered.Get().(*item[T, R])
 	if !ok {
 		it = &item[T, R]{answer: make(chan answer[R], 1)}
 	}
@@ -139,7 +141,7 @@ func (b *batcher[T, R]) item(c content[T, R]) *item[T, R] {
 // taken.
 func (b *batcher[T, R]) recycle(it *item[T, R]) {
 	it.content = content[T, R]{}
-	b.spare.Put(it)
+	b.answered.Put(it)
 }
 
 // reply gives an item its answer; it may be another one from then on. It is not called with batcher.mu
@@ -191,18 +193,28 @@ func (b *batcher[T, R]) leave(ctx context.Context, it *item[T, R]) (answer[R], e
 // fly makes calls until the lane has nothing waiting.
 func (b *batcher[T, R]) fly(name string, l *lane[T, R]) {
 	runtime.Gosched() // those who were claimed, or answered, together have more to send
-	var f flight[T, R]
-	for b.take(name, l, &f) {
-		b.send(name, l, &f)
-		clear(f.values)
+	f, ok := b.landed.Get().(*flight[T, R])
+	if !ok {
+		f = &flight[T, R]{}
+	}
+	for b.take(name, l, f) {
+		b.send(name, l, f)
+		clear(f.batch)
+		f.reset()
 		runtime.Gosched()
 	}
+	b.landed.Put(f)
 }
 
-// flight is a call after the other, in the same memory.
+// flight is one call after the other, in the same memory.
 type flight[T, R any] struct {
 	batch  []*item[T, R]
 	values []T // of the batch
+}
+
+func (f *flight[T, R]) reset() {
+	clear(f.values)
+	f.values = f.values[:0]
 }
 
 // take fills a flight with the next batch of the lane. It says whether there is one, and removes the lane
@@ -223,6 +235,7 @@ func (b *batcher[T, R]) take(name string, l *lane[T, R], f *flight[T, R]) bool {
 func (b *batcher[T, R]) next(name string, l *lane[T, R], batch []*item[T, R]) (_, left []*item[T, R]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	batch = slices.Grow(batch, min(len(l.waiting), b.maxItems))
 	taken, bytes := 0, 0
 	for _, it := range l.waiting {
 		if len(batch) == b.maxItems || len(batch) > 0 && bytes+it.size > b.maxBytes {
@@ -254,7 +267,8 @@ func (b *batcher[T, R]) send(name string, l *lane[T, R], f *flight[T, R]) {
 	batch := f.batch
 	for tries := 1; ; tries++ {
 		within := batch[0].within
-		f.values = f.values[:0]
+		f.reset()
+		f.values = slices.Grow(f.values, len(batch))
 		for _, it := range batch {
 			f.values = append(f.values, it.value)
 			within = min(within, it.within)
