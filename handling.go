@@ -29,8 +29,11 @@ func (h *handling) end(cause error) {
 		return
 	}
 	h.ended, h.cause = true, cause
-	if h.made != nil {
+	switch {
+	case h.made != nil:
 		h.cancel(cause)
+	case h.parent.Err() != nil: // which came first
+		h.cause = context.Cause(h.parent)
 	}
 }
 
@@ -38,11 +41,16 @@ func (h *handling) end(cause error) {
 func (h *handling) full() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.made == nil {
-		h.made, h.cancel = context.WithCancelCause(h.parent)
-		if h.ended {
-			h.cancel(h.cause)
-		}
+	if h.made != nil {
+		return h.made
+	}
+	parent := h.parent
+	if h.ended {
+		parent = context.WithoutCancel(parent) // whose end does not count any more
+	}
+	h.made, h.cancel = context.WithCancelCause(parent)
+	if h.ended {
+		h.cancel(h.cause)
 	}
 	return h.made
 }
