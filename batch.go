@@ -20,9 +20,8 @@ type batcher[T, R any] struct {
 	maxBytes int // in a call of more than one item
 	flights  int // calls under way at once in a lane
 
-	// For their memory.
-	answered sync.Pool // *item[T, R]
-	landed   sync.Pool // *flight[T, R]
+	answered sync.Pool // of *item[T, R], to be used again
+	landed   sync.Pool // of *flight[T, R], the same
 
 	mu      sync.Mutex
 	lanes   map[string]*lane[T, R] // an entry exists exactly while the lane has items or calls
@@ -43,38 +42,6 @@ const (
 	crowd      = 8
 	longFlight = time.Millisecond
 )
-
-type item[T, R any] struct {
-	content[T, R]
-	answer chan answer[R] // gets one value, unless there is a done
-
-	// Guarded by batcher.mu.
-
-	sent bool
-	gone bool // the caller does not listen any more
-}
-
-// content is what an item is made of for each use.
-type content[T, R any] struct {
-	value T
-	size  int
-	terms
-	since time.Time       // when it came
-	done  func(answer[R]) // is called once, from the goroutine of a call
-	ctx   context.Context // with done: not sent once this has ended
-}
-
-// terms of an item.
-type terms struct {
-	repeatFor time.Duration // from its coming on, while the engine is unavailable; also if it was not sent yet
-	within    time.Duration // a call with the item is cut off after this
-}
-
-type answer[R any] struct {
-	value    R
-	repeated bool // an earlier try of the call may have taken effect
-	err      error
-}
 
 // unsureError is the error of a call that may have taken effect.
 type unsureError struct{ error }
@@ -128,33 +95,6 @@ func (b *batcher[T, R]) submit(ctx context.Context, name string, value T, t term
 	}
 }
 
-func (b *batcher[T, R]) item(c content[T, R]) *item[T, R] {
-	it, ok := b.answered.Get().(*item[T, R])
-	if !ok {
-		it = &item[T, R]{answer: make(chan answer[R], 1)}
-	}
-	it.content, it.sent = c, false
-	return it
-}
-
-// recycle takes back an item that nobody else knows any more: it has been answered, and the answer was
-// taken.
-func (b *batcher[T, R]) recycle(it *item[T, R]) {
-	it.content = content[T, R]{}
-	b.answered.Put(it)
-}
-
-// reply gives an item its answer; it may be another one from then on. It is not called with batcher.mu
-// held: done may be anybody's.
-func (b *batcher[T, R]) reply(it *item[T, R], a answer[R]) {
-	if done := it.done; done != nil {
-		b.recycle(it)
-		done(a)
-		return
-	}
-	it.answer <- a
-}
-
 func (b *batcher[T, R]) add(name string, it *item[T, R]) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,6 +109,7 @@ func (b *batcher[T, R]) add(name string, it *item[T, R]) error {
 	l.waiting = append(l.waiting, it)
 	if l.flights == 0 || l.flights < b.flights && (len(l.waiting) >= crowd || it.since.Sub(l.sent) >= longFlight) {
 		l.flights++
+		l.sent = it.since
 		go b.fly(name, l)
 	}
 	return nil
@@ -204,17 +145,6 @@ func (b *batcher[T, R]) fly(name string, l *lane[T, R]) {
 		runtime.Gosched()
 	}
 	b.landed.Put(f)
-}
-
-// flight is one call after the other, in the same memory.
-type flight[T, R any] struct {
-	batch  []*item[T, R]
-	values []T // of the batch
-}
-
-func (f *flight[T, R]) reset() {
-	clear(f.values)
-	f.values = f.values[:0]
 }
 
 // take fills a flight with the next batch of the lane. It says whether there is one, and removes the lane
