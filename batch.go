@@ -20,6 +20,9 @@ type batcher[T, R any] struct {
 	maxBytes int // in a call of more than one item
 	flights  int // calls under way at once in a lane
 
+	answered sync.Pool // of *item[T, R], to be used again
+	landed   sync.Pool // of *flight[T, R], the same
+
 	mu      sync.Mutex
 	lanes   map[string]*lane[T, R] // an entry exists exactly while the lane has items or calls
 	callers int                    // that make their calls themselves
@@ -39,33 +42,6 @@ const (
 	crowd      = 8
 	longFlight = time.Millisecond
 )
-
-type item[T, R any] struct {
-	value T
-	size  int
-	terms
-	since  time.Time       // when it came
-	answer chan answer[R]  // gets one value; nil if there is a done
-	done   func(answer[R]) // is called once, from the goroutine of a call
-	ctx    context.Context // with done: not sent once this has ended
-
-	// Guarded by batcher.mu.
-
-	sent bool
-	gone bool // the caller does not listen any more
-}
-
-// terms of an item.
-type terms struct {
-	repeatFor time.Duration // from its coming on, while the engine is unavailable; also if it was not sent yet
-	within    time.Duration // a call with the item is cut off after this
-}
-
-type answer[R any] struct {
-	value    R
-	repeated bool // an earlier try of the call may have taken effect
-	err      error
-}
 
 // unsureError is the error of a call that may have taken effect.
 type unsureError struct{ error }
@@ -96,12 +72,13 @@ func (b *batcher[T, R]) do(ctx context.Context, name string, value T, size int, 
 	if err := ctx.Err(); err != nil {
 		return answer[R]{}, err
 	}
-	it := &item[T, R]{value: value, size: size, terms: t, since: time.Now(), answer: make(chan answer[R], 1)}
+	it := b.item(content[T, R]{value: value, size: size, terms: t, since: time.Now()})
 	if err := b.add(name, it); err != nil {
 		return answer[R]{}, err
 	}
 	select {
 	case a := <-it.answer:
+		b.recycle(it)
 		return a, a.err
 	case <-ctx.Done():
 		return b.leave(ctx, it)
@@ -112,19 +89,10 @@ func (b *batcher[T, R]) do(ctx context.Context, name string, value T, size int, 
 // has others to answer too. When ctx ends, what was not sent by then is not, and its error is ctx's;
 // done may then be called as late as the call that is under way ends.
 func (b *batcher[T, R]) submit(ctx context.Context, name string, value T, t terms, done func(answer[R])) {
-	it := &item[T, R]{value: value, terms: t, since: time.Now(), done: done, ctx: ctx}
+	it := b.item(content[T, R]{value: value, terms: t, since: time.Now(), done: done, ctx: ctx})
 	if err := b.add(name, it); err != nil {
 		done(answer[R]{err: err})
 	}
-}
-
-// reply gives an item its answer. It is not called with batcher.mu held: done may be anybody's.
-func (it *item[T, R]) reply(a answer[R]) {
-	if it.done != nil {
-		it.done(a)
-		return
-	}
-	it.answer <- a
 }
 
 func (b *batcher[T, R]) add(name string, it *item[T, R]) error {
@@ -141,6 +109,7 @@ func (b *batcher[T, R]) add(name string, it *item[T, R]) error {
 	l.waiting = append(l.waiting, it)
 	if l.flights == 0 || l.flights < b.flights && (len(l.waiting) >= crowd || it.since.Sub(l.sent) >= longFlight) {
 		l.flights++
+		l.sent = it.since
 		go b.fly(name, l)
 	}
 	return nil
@@ -164,32 +133,39 @@ func (b *batcher[T, R]) leave(ctx context.Context, it *item[T, R]) (answer[R], e
 
 // fly makes calls until the lane has nothing waiting.
 func (b *batcher[T, R]) fly(name string, l *lane[T, R]) {
-	for {
-		batch := b.take(name, l)
-		if len(batch) == 0 {
-			return
-		}
-		b.send(name, l, batch)
-		runtime.Gosched() // those who have their answers may have more to send
+	runtime.Gosched() // those who were claimed, or answered, together have more to send
+	f, ok := b.landed.Get().(*flight[T, R])
+	if !ok {
+		f = &flight[T, R]{}
 	}
+	for b.take(name, l, f) {
+		b.send(name, l, f)
+		clear(f.batch)
+		f.reset()
+		runtime.Gosched()
+	}
+	b.landed.Put(f)
 }
 
-// take removes the next batch from the lane, and the lane if that was its last flight.
-func (b *batcher[T, R]) take(name string, l *lane[T, R]) []*item[T, R] {
-	batch, left := b.next(name, l)
+// take fills a flight with the next batch of the lane. It says whether there is one, and removes the lane
+// if not and that was its last flight.
+func (b *batcher[T, R]) take(name string, l *lane[T, R], f *flight[T, R]) bool {
+	batch, left := b.next(name, l, f.batch[:0])
+	f.batch = batch
 	for _, it := range left {
-		it.reply(answer[R]{err: it.ctx.Err()})
+		b.reply(it, answer[R]{err: it.ctx.Err()})
 	}
 	if len(batch) == 0 && len(left) > 0 {
-		return b.take(name, l)
+		return b.take(name, l, f)
 	}
-	return batch
+	return len(batch) > 0
 }
 
 // next is take without the answers for those whose context has ended.
-func (b *batcher[T, R]) next(name string, l *lane[T, R]) (batch, left []*item[T, R]) {
+func (b *batcher[T, R]) next(name string, l *lane[T, R], batch []*item[T, R]) (_, left []*item[T, R]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	batch = slices.Grow(batch, min(len(l.waiting), b.maxItems))
 	taken, bytes := 0, 0
 	for _, it := range l.waiting {
 		if len(batch) == b.maxItems || len(batch) > 0 && bytes+it.size > b.maxBytes {
@@ -205,11 +181,7 @@ func (b *batcher[T, R]) next(name string, l *lane[T, R]) (batch, left []*item[T,
 		}
 	}
 	l.sent = time.Now()
-	if taken == len(l.waiting) {
-		l.waiting = nil
-	} else {
-		l.waiting = l.waiting[taken:]
-	}
+	l.waiting = slices.Delete(l.waiting, 0, taken)
 	if len(batch) == 0 && len(left) == 0 {
 		l.flights--
 		if l.flights == 0 {
@@ -221,25 +193,28 @@ func (b *batcher[T, R]) next(name string, l *lane[T, R]) (batch, left []*item[T,
 }
 
 // send makes one call and answers its items, repeating the call for those who want that.
-func (b *batcher[T, R]) send(name string, l *lane[T, R], batch []*item[T, R]) {
+func (b *batcher[T, R]) send(name string, l *lane[T, R], f *flight[T, R]) {
+	batch := f.batch
 	for tries := 1; ; tries++ {
-		values, within := make([]T, len(batch)), batch[0].within
-		for i, it := range batch {
-			values[i] = it.value
+		within := batch[0].within
+		f.reset()
+		f.values = slices.Grow(f.values, len(batch))
+		for _, it := range batch {
+			f.values = append(f.values, it.value)
 			within = min(within, it.within)
 		}
-		results, err := b.call(b.ctx, within, name, values)
+		results, err := b.call(b.ctx, within, name, f.values)
 		switch {
 		case err == nil:
 			for i, it := range batch {
-				it.reply(answer[R]{value: results[i], repeated: tries > 1})
+				b.reply(it, answer[R]{value: results[i], repeated: tries > 1})
 			}
 			return
 		case errors.Is(err, ErrInvalid) && tries == 1:
-			refuse(batch, err)
+			b.refuse(batch, err)
 			return
 		case !errors.Is(err, ErrUnavailable):
-			refuse(batch, unsureError{err})
+			b.refuse(batch, unsureError{err})
 			return
 		}
 		var left time.Duration
@@ -248,7 +223,7 @@ func (b *batcher[T, R]) send(name string, l *lane[T, R], batch []*item[T, R]) {
 			return
 		}
 		if err := sleep(b.ctx, min(left, repeatAfter(tries))); err != nil {
-			refuse(batch, unsureError{err})
+			b.refuse(batch, unsureError{err})
 			return
 		}
 	}
@@ -268,8 +243,8 @@ func (b *batcher[T, R]) patient(
 	l.waiting = slices.DeleteFunc(l.waiting, func(it *item[T, R]) bool { return it.tire(now, &unsent) })
 	stay = slices.DeleteFunc(batch, func(it *item[T, R]) bool { return it.tire(now, &unsure) })
 	b.mu.Unlock()
-	refuse(unsent, err)
-	refuse(unsure, unsureError{err})
+	b.refuse(unsent, err)
+	b.refuse(unsure, unsureError{err})
 	for _, it := range stay {
 		left = max(left, it.repeatFor-now.Sub(it.since))
 	}
@@ -289,9 +264,9 @@ func (it *item[T, R]) tire(now time.Time, tired *[]*item[T, R]) bool {
 	return true
 }
 
-func refuse[T, R any](batch []*item[T, R], err error) {
+func (b *batcher[T, R]) refuse(batch []*item[T, R], err error) {
 	for _, it := range batch {
-		it.reply(answer[R]{err: err})
+		b.reply(it, answer[R]{err: err})
 	}
 }
 

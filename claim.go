@@ -44,7 +44,7 @@ func (c *Client) Claim(ctx context.Context, queue string, o ClaimOptions) ([]Hel
 
 func (c *Client) claim(ctx context.Context, queue string, o ClaimOptions) ([]Held, time.Duration, error) {
 	began := time.Now()
-	claimed, err := c.engine.Claim(ctx, time.Time{}, storage.Claim{
+	got, err := c.engine.Claim(ctx, time.Time{}, storage.Claim{
 		Queue:    queue,
 		Limit:    cmp.Or(o.Limit, 1),
 		MaxBytes: o.MaxBytes,
@@ -52,17 +52,17 @@ func (c *Client) claim(ctx context.Context, queue string, o ClaimOptions) ([]Hel
 		By:       o.By,
 	})
 	if c.config.Hooks.OnClaim != nil {
-		c.config.Hooks.OnClaim(queue, len(claimed.Records), time.Since(began), err)
+		c.config.Hooks.OnClaim(queue, len(got.Records), time.Since(began), err)
 	}
 	if err != nil {
 		return nil, 0, wrap(err, "claim", queue)
 	}
-	held := make([]Held, len(claimed.Records))
-	for i := range claimed.Records {
-		d := delivery(queue, &claimed.Records[i], claimed.Now, &choice{})
+	held := make([]Held, len(got.Records))
+	for i := range got.Records {
+		d := delivery(&claimed{queue: queue, record: got.Records[i]}, got.Now)
 		held[i] = Held{Delivery: &d, client: c}
 	}
-	return held, claimed.Next, nil
+	return held, got.Next, nil
 }
 
 // Deliveries claims messages by hand for as long as the loop runs, waiting where nothing is due. It
@@ -140,7 +140,7 @@ func (h Held) Bury(ctx context.Context, reason error) error {
 
 // Extend makes the lease end the given time from now on.
 func (h Held) Extend(ctx context.Context, lease time.Duration) error {
-	lost, err := h.client.engine.Extend(ctx, time.Time{}, lease, []storage.Receipt{h.receipt})
+	lost, err := h.client.engine.Extend(ctx, time.Time{}, lease, []storage.Receipt{h.receipt()})
 	if err == nil && len(lost) > 0 {
 		err = ErrLeaseLost
 	}
@@ -148,7 +148,7 @@ func (h Held) Extend(ctx context.Context, lease time.Duration) error {
 }
 
 func (h Held) settle(ctx context.Context, s storage.Settlement) error {
-	s.Receipt = h.receipt
+	s.Receipt = h.receipt()
 	return h.client.settle(ctx, s, terms{repeatFor: h.client.config.RepeatFor, within: callPatience})
 }
 

@@ -62,13 +62,19 @@ func (r *run) roomy() bool {
 	return free > 0 && (len(r.ahead) == 0 || free >= r.pace.ahead()/3)
 }
 
-// next takes the first unit that was claimed ahead, for a handler that begins it. The caller holds r.mu.
-func (r *run) next(now time.Time) *unit {
+// first takes the first unit that was claimed ahead. The caller holds r.mu.
+func (r *run) first() *unit {
 	u := r.ahead[0]
 	r.ahead[0] = nil
 	r.ahead = r.ahead[1:]
-	u.began = now
 	u.source.ahead--
+	return u
+}
+
+// next is first for a handler that begins the unit. The caller holds r.mu.
+func (r *run) next(now time.Time) *unit {
+	u := r.first()
+	u.began = now
 	u.source.begin(r.seconds(now))
 	return u
 }
@@ -85,13 +91,10 @@ func (r *run) begin(now time.Time) {
 // look again, zero if nothing is left. The caller holds r.mu.
 func (r *run) giveBack(before time.Time) (again time.Time) {
 	for len(r.ahead) > 0 {
-		u := r.ahead[0]
-		if u.claimed.After(before) {
-			return u.claimed.Add(holdAhead)
+		if at := r.ahead[0].claimed; at.After(before) {
+			return at.Add(holdAhead)
 		}
-		r.ahead[0] = nil
-		r.ahead = r.ahead[1:]
-		u.source.ahead--
+		u := r.first()
 		r.settling++
 		for _, h := range u.holds {
 			h.unit, h.unfit, h.end = u, true, storage.Settlement{Verdict: storage.Return}

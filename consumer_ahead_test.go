@@ -15,10 +15,13 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
+// backlog is what the handlers of stall have before them, for longer than a test looks at them.
+const backlog = 8000
+
 // stall runs handlers that take a tenth of a millisecond each, until they are told to take for ever.
 func stall(t *testing.T, client *bide.Client) (stalled *atomic.Bool, stop func() error) {
 	t.Helper()
-	for range 20 {
+	for range backlog / 1000 {
 		_, err := orders.EnqueueMany(t.Context(), client, make([]order, 1000), nil)
 		assert.NoError(t, err)
 	}
@@ -54,10 +57,10 @@ func TestFastHandlersAreClaimedAheadFor(t *testing.T) {
 		}
 		pass(time.Second)
 		assert.NoError(t, stop())
-		assert.Equal(t, total(t, client).Acked, int64(20_000))
+		assert.Equal(t, total(t, client).Acked, int64(backlog))
 		assert.True(t, most > 40, most) // what the handlers do in a millisecond
 		claims := engine.calls(claim)
-		assert.True(t, len(claims) < 20_000/30, len(claims))
+		assert.True(t, len(claims) < backlog/30, len(claims))
 	})
 }
 
@@ -120,7 +123,7 @@ func TestDrainGivesBackWhatWasClaimedAhead(t *testing.T) {
 		s := stats(t, client)
 		assert.Equal(t, s.Leased, int64(0))
 		assert.True(t, s.Total.Released > 0, s.Total.Released)
-		assert.Equal(t, s.Total.Acked+s.Ready, int64(20_000))
+		assert.Equal(t, s.Total.Acked+s.Ready, int64(backlog))
 		assert.Equal(t, s.Total.Retried+s.Total.Lapsed, int64(0))
 	})
 }

@@ -158,8 +158,7 @@ type single struct {
 	hold     hold
 	holds    [1]*hold
 	delivery Delivery[[]byte]
-	choice   choice
-	record   storage.Record
+	got      claimed
 }
 
 // units are what a claim has brought: one for each message, or one for all of them.
@@ -169,14 +168,11 @@ func (r *run) units(s *source, got *storage.Claimed, sent, replied time.Time) []
 	}
 	singles, together := make([]*unit, len(got.Records)), make([]*hold, len(got.Records))
 	for i := range got.Records {
-		one := &single{record: got.Records[i]}
-		one.delivery = delivery(s.scope.Queue, &one.record, got.Now, &one.choice)
-		one.hold = hold{Delivery: &one.delivery, renewed: sent}
-		if at := one.record.Expires(); !at.IsZero() {
-			one.hold.expiry = replied.Add(at.Sub(got.Now))
-		}
+		one := &single{got: claimed{queue: s.scope.Queue, record: got.Records[i]}}
+		one.delivery = delivery(&one.got, got.Now)
+		one.hold.Delivery, one.hold.renewed = &one.delivery, sent
 		one.holds[0], together[i] = &one.hold, &one.hold
-		one.unit = unit{source: s, holds: one.holds[:], claimed: replied}
+		one.source, one.unit.holds, one.claimed = s, one.holds[:], replied
 		singles[i] = &one.unit
 	}
 	if s.batch != nil {

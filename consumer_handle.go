@@ -14,11 +14,11 @@ import (
 
 // unit is what one handler has: a message, or a batch of them.
 type unit struct {
-	source  *source
-	holds   []*hold
-	ctx     context.Context // of the handler
-	cancel  context.CancelCauseFunc
-	claimed time.Time // when the claim was answered
+	source   *source
+	holds    []*hold
+	ctx      context.Context // of the handler: handling, with what the configuration adds
+	handling handling
+	claimed  time.Time // when the claim was answered
 
 	// Guarded by run.mu.
 
@@ -37,23 +37,23 @@ func (r *run) work(u *unit) {
 // handle runs the handler of what was claimed and settles it. It returns what the goroutine is to
 // handle next.
 func (r *run) handle(u *unit) (next *unit) {
-	ctx, cancel := context.WithCancelCause(r.handlers)
-	u.ctx, u.cancel = ctx, cancel
+	u.handling.parent, u.ctx = r.handlers, &u.handling
 	if r.config.Timeout > 0 {
 		var stop context.CancelFunc
-		u.ctx, stop = context.WithTimeoutCause(ctx, r.config.Timeout, ErrTimeout)
+		u.ctx, stop = context.WithTimeoutCause(u.ctx, r.config.Timeout, ErrTimeout)
 		defer stop()
 	}
-	defer cancel(nil)
+	defer u.handling.end(nil)
+	start := time.Now()
 	fit := 0
 	for _, h := range u.holds {
 		h.unit = u
-		if h.end, h.unfit = r.unfit(h); !h.unfit {
+		if h.end, h.unfit = r.unfit(h, start); !h.unfit {
 			fit++
 		}
 	}
 	if fit == 0 {
-		return r.finish(u, 0)
+		return r.finish(u, start, 0)
 	}
 	first := u.holds[0]
 	for _, h := range slices.Backward(u.holds) {
@@ -62,7 +62,6 @@ func (r *run) handle(u *unit) (next *unit) {
 		}
 		r.keeper.add(h) // also what is unfit: it is settled with the others, in its order
 	}
-	start := time.Now()
 	if r.config.Hooks.OnStart != nil {
 		for _, h := range u.holds {
 			if !h.unfit {
@@ -75,13 +74,13 @@ func (r *run) handle(u *unit) (next *unit) {
 		handlerCtx = context.WithValue(u.ctx, batchOf{}, u)
 	}
 	guard(handlerCtx, u.source.handler, first.Delivery, func(err error) {
-		took := time.Since(start)
+		end := time.Now()
 		for _, h := range u.holds {
 			if !h.unfit {
-				h.end, h.err = r.outcome(h, h.decision(err))
+				h.end, h.done.Err = r.outcome(h, h.decision(err))
 			}
 		}
-		next = r.finish(u, took)
+		next = r.finish(u, end, end.Sub(start))
 		if errors.Is(err, ErrGoexit) && next != nil { // the goroutine is at its end
 			go r.work(next)
 			next = nil
@@ -92,10 +91,10 @@ func (r *run) handle(u *unit) (next *unit) {
 
 // unfit says how a message ends whose handler is not to begin. The process may have stood still
 // since the claim.
-func (r *run) unfit(h *hold) (storage.Settlement, bool) {
-	now := time.Now()
+func (r *run) unfit(h *hold, now time.Time) (storage.Settlement, bool) {
+	expires := h.Record().Expires() // by the engine's clock, as Claimed is
 	switch {
-	case !h.expiry.IsZero() && !now.Before(h.expiry):
+	case !expires.IsZero() && now.Sub(h.unit.claimed) >= expires.Sub(h.Claimed):
 		return storage.Settlement{Verdict: storage.Expire}, true // R13
 	case r.ctx.Err() != nil || !r.keeper.safe(h, now):
 		return storage.Settlement{Verdict: storage.Return}, true
@@ -130,8 +129,7 @@ func interrupted(err error) bool {
 
 // finish settles what a handler had and returns what it is to have next. Its place is free before the
 // settlement is answered.
-func (r *run) finish(u *unit, took time.Duration) (next *unit) {
-	now := time.Now()
+func (r *run) finish(u *unit, now time.Time, took time.Duration) (next *unit) {
 	r.mu.Lock()
 	u.over = true
 	r.settling++
@@ -161,59 +159,70 @@ func (r *run) finish(u *unit, took time.Duration) (next *unit) {
 // of other handlers, without waiting for the answer; a batch in one call of its own, in its order,
 // whose answer it waits for.
 func (r *run) settle(u *unit, took time.Duration) {
-	dones := make([]Done, len(u.holds))
-	sent := make([]storage.Settlement, 0, len(u.holds))
-	at := make([]int, 0, len(u.holds)) // index of the hold of each
-	for i, h := range u.holds {
-		dones[i].Settle = ErrLeaseLost
+	known := 0 // leases that the engine may still know
+	for _, h := range u.holds {
+		h.done.Settle = ErrLeaseLost
 		if !h.unfit {
-			dones[i].Took, dones[i].Err = took, h.err
+			h.done.Took = took
 		}
 		if r.keeper.returned(h) {
-			h.end.Receipt = h.receipt
-			dones[i].Verdict, dones[i].Delay = h.end.Verdict, h.end.Delay
-			sent, at = append(sent, h.end), append(at, i)
+			h.end.Receipt = h.receipt()
+			h.done.Verdict, h.done.Delay = h.end.Verdict, h.end.Delay
+			known++
 		}
 	}
 	lease := r.config.Lease
 	t := terms{repeatFor: lease, within: min(lease/3, callPatience)}
 	switch {
-	case u.source.batch == nil && len(sent) == 0:
-		r.conclude(u, dones)
-		return
-	case u.source.batch == nil:
-		r.client.settleLater(r.settles, sent[0], t, func(err error) {
-			dones[0].Settle = err
-			r.conclude(u, dones)
-		})
-		return
-	case len(sent) == 0:
+	case u.source.batch != nil:
+		r.settleTogether(u, t)
+		r.settled(u)
+	case known == 0:
+		r.conclude(u)
 	default:
-		for k, err := range r.client.settleTogether(r.settles, u.source.scope.Queue, sent, t) {
-			dones[at[k]].Settle = err
+		h := u.holds[0]
+		r.client.settleLater(r.settles, h.end, t, func(a answer[bool]) {
+			h.done.Settle = settled(&h.end, a, a.err)
+			r.conclude(u)
+		})
+	}
+}
+
+// settleTogether settles a batch, except what is lost.
+func (r *run) settleTogether(u *unit, t terms) {
+	var sent []storage.Settlement
+	var of []*hold
+	for _, h := range u.holds {
+		if h.done.Verdict != 0 {
+			sent, of = append(sent, h.end), append(of, h)
 		}
 	}
-	if u.source.ordered {
-		givenBack(u.holds, dones)
+	if len(sent) == 0 {
+		return
 	}
-	r.settled(u, dones)
+	for i, err := range r.client.settleTogether(r.settles, u.source.scope.Queue, sent, t) {
+		of[i].done.Settle = err
+	}
+	if u.source.ordered {
+		givenBack(u.holds)
+	}
 }
 
 // conclude is settled for a caller that others wait for: what is told to hooks and logs holds up none
 // of them.
-func (r *run) conclude(u *unit, dones []Done) {
-	if r.config.Hooks.OnDone == nil && !slices.ContainsFunc(dones, Done.bad) {
-		r.settled(u, dones)
+func (r *run) conclude(u *unit) {
+	if r.config.Hooks.OnDone == nil && !u.holds[0].done.bad() {
+		r.settled(u)
 		return
 	}
-	go r.settled(u, dones)
+	go r.settled(u)
 }
 
 // settled is called when it is known what has become of a unit.
-func (r *run) settled(u *unit, dones []Done) {
-	for i, h := range u.holds {
+func (r *run) settled(u *unit) {
+	for _, h := range u.holds {
 		r.keeper.remove(h)
-		r.report(h, dones[i])
+		r.report(h)
 	}
 	r.mu.Lock()
 	r.settling--
@@ -222,22 +231,23 @@ func (r *run) settled(u *unit, dones []Done) {
 }
 
 // report logs what went wrong and tells the hooks.
-func (r *run) report(h *hold, done Done) {
-	r.tellers.mayBeDead(h, done)
-	if done.bad() {
-		r.complain(h, done)
+func (r *run) report(h *hold) {
+	r.tellers.mayBeDead(h)
+	if h.done.bad() {
+		r.complain(h)
 	}
 	if r.config.Hooks.OnDone != nil {
-		r.config.Hooks.OnDone(h.Delivery, done)
+		r.config.Hooks.OnDone(h.Delivery, h.done)
 	}
 }
 
 // bad says whether a delivery's end is worth a line in the log.
-func (d Done) bad() bool {
+func (d *Done) bad() bool {
 	return d.Settle != nil || d.Verdict == storage.Retry || d.Verdict == storage.Bury
 }
 
-func (r *run) complain(h *hold, done Done) {
+func (r *run) complain(h *hold) {
+	done := &h.done
 	attrs := []any{"queue", h.Queue, "id", h.ID, "attempt", h.Attempt}
 	if done.Err != nil {
 		attrs = append(attrs, "error", done.Err)

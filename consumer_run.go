@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/bidemq/bide/storage"
 )
 
 // run is one run of a consumer.
@@ -63,7 +61,6 @@ func newRun(ctx context.Context, c *Consumer) *run {
 		log:    c.log,
 		stuck:  r.replace,
 		wake:   make(chan struct{}, 1),
-		held:   map[storage.Receipt]*hold{},
 	}
 	return r
 }

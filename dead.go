@@ -55,8 +55,8 @@ func (r *run) tell() {
 }
 
 // mayBeDead wakes the teller of a message for what is known of its end.
-func (ts *tellers) mayBeDead(h *hold, done Done) {
-	if t := ts.byQueue[h.Queue]; t != nil && (done.Verdict == storage.Bury || done.Verdict != storage.Ack && h.Last()) {
+func (ts *tellers) mayBeDead(h *hold) {
+	if t := ts.byQueue[h.Queue]; t != nil && (h.done.Verdict == storage.Bury || h.done.Verdict != storage.Ack && h.Last()) {
 		poke(t.wake)
 	}
 }

@@ -26,36 +26,37 @@ type Delivery[T any] struct {
 	Claimed     time.Time     // when the message was handed out
 	Lag         time.Duration // from Due to Claimed; never below zero unless the engine is wrong
 
-	record  *storage.Record
-	receipt storage.Receipt
-	choice  *choice // shared by all forms of the delivery
+	claimed *claimed // shared by all forms of the delivery
 }
 
-// choice is what a handler has decided about one delivery.
-type choice struct {
-	made bool
-	err  error
+// claimed is a record as a claim brought it, and what a handler has decided about it.
+type claimed struct {
+	queue   string
+	record  storage.Record
+	decided bool
+	choice  error
 }
 
 // Decide says how this delivery ends, whatever the handler returns for the others of its batch: as if
 // the handler had had it alone and returned err. Nil acks it; of several calls the last counts. It is
 // meant for [Queue.HandleBatch], and works for single deliveries too. It must not be called after the
 // handler has returned.
-func (d *Delivery[T]) Decide(err error) { *d.choice = choice{made: true, err: err} }
+func (d *Delivery[T]) Decide(err error) { d.claimed.decided, d.claimed.choice = true, err }
 
 // decision is the error that the delivery ends with, whose handler returned err.
 func (d *Delivery[T]) decision(err error) error {
-	if d.choice.made {
-		return d.choice.err
+	if d.claimed.decided {
+		return d.claimed.choice
 	}
 	return err
 }
 
-// delivery is that of a record which was claimed at an instant. It refers to the record and the choice.
-func delivery(queue string, r *storage.Record, now time.Time, c *choice) Delivery[[]byte] {
+// delivery is that of a record which was claimed at an instant.
+func delivery(c *claimed, now time.Time) Delivery[[]byte] {
+	r := &c.record
 	return Delivery[[]byte]{
 		Body:        r.Body,
-		Queue:       queue,
+		Queue:       c.queue,
 		ID:          r.ID,
 		Key:         r.Key,
 		Headers:     r.Headers,
@@ -67,23 +68,23 @@ func delivery(queue string, r *storage.Record, now time.Time, c *choice) Deliver
 		Enqueued:    r.Enqueued,
 		Claimed:     now,
 		Lag:         now.Sub(r.Due),
-		record:      r,
-		receipt:     r.Receipt(queue),
-		choice:      c,
+		claimed:     c,
 	}
 }
+
+func (d *Delivery[T]) receipt() storage.Receipt { return d.claimed.record.Receipt(d.claimed.queue) }
 
 // Token is the fencing token of this delivery: it grows with every claim in the queue. What a
 // handler writes to can keep the highest token it has seen and refuse lower ones, so that a handler
 // that has lost its lease without noticing changes nothing any more.
-func (d *Delivery[T]) Token() int64 { return d.receipt.Token }
+func (d *Delivery[T]) Token() int64 { return d.claimed.record.Lease.Token }
 
 // Last says whether this is the last attempt allowed: if it fails, the message is dead.
 func (d *Delivery[T]) Last() bool { return d.MaxAttempts > 0 && d.Attempt >= d.MaxAttempts }
 
 // Record is all that the engine said about the message when it was claimed. It is not to be
 // changed.
-func (d *Delivery[T]) Record() *storage.Record { return d.record }
+func (d *Delivery[T]) Record() *storage.Record { return &d.claimed.record }
 
 // typed is d with its body decoded.
 func typed[T any](d *Delivery[[]byte], body T) *Delivery[T] {
@@ -101,8 +102,6 @@ func typed[T any](d *Delivery[[]byte], body T) *Delivery[T] {
 		Enqueued:    d.Enqueued,
 		Claimed:     d.Claimed,
 		Lag:         d.Lag,
-		record:      d.record,
-		receipt:     d.receipt,
-		choice:      d.choice,
+		claimed:     d.claimed,
 	}
 }

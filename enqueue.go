@@ -68,7 +68,8 @@ func result(queue, id string, r storage.EnqueueResult, ours bool) Result {
 // answered tells the hook and hands the result on.
 func (c *Client) answered(queue string, m *Message, r Result) (Result, error) {
 	if c.config.Hooks.OnEnqueue != nil {
-		c.config.Hooks.OnEnqueue(queue, m, r)
+		told := *m // a copy, so that messages need no memory of their own where nobody is told
+		c.config.Hooks.OnEnqueue(queue, &told, r)
 	}
 	return r, r.Err
 }

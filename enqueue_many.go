@@ -27,6 +27,8 @@ func (c *Client) EnqueueMany(ctx context.Context, queue string, ms []Message) ([
 // enqueueMany stores the messages that have no error yet.
 func (c *Client) enqueueMany(ctx context.Context, queue string, ms []Message, errs []error, results []Result) {
 	b := bulk{Client: c, queue: queue, ms: ms, results: results}
+	n := min(len(ms), c.config.MaxBatch)
+	b.batch, b.at = make([]storage.Record, 0, n), make([]int, 0, n)
 	if c.records.enter() {
 		defer c.records.exit()
 	} else {

@@ -99,10 +99,10 @@ func (r *run) configure(ctx context.Context, s *source) error {
 
 // givenBack corrects what is told of a batch of an ordered queue: what was lost behind a delivery of
 // its key that comes again was given back with it. What was lost before it was sent was not. R11
-func givenBack(holds []*hold, dones []Done) {
+func givenBack(holds []*hold) {
 	again := map[string]bool{} // by key
-	for i, h := range holds {
-		d := &dones[i]
+	for _, h := range holds {
+		d := &h.done
 		if again[h.Key] && d.Verdict != 0 && errors.Is(d.Settle, ErrLeaseLost) {
 			*d = Done{Verdict: storage.Release}
 		}

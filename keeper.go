@@ -15,14 +15,14 @@ import (
 // hold is a claimed message of a running consumer.
 type hold struct {
 	*Delivery[[]byte]
-	unit   *unit              // whose handler has it
-	expiry time.Time          // by the consumer's clock, zero if never
-	unfit  bool               // no handler has begun it
-	end    storage.Settlement // without a receipt
-	err    error              // that it ended with
+	unit  *unit              // whose handler has it
+	unfit bool               // no handler has begun it
+	end   storage.Settlement // without a receipt until it is sent
+	done  Done               // complete when it is settled
 
 	// Guarded by keeper.mu.
 
+	place     int       // in keeper.held, while it is there
 	renewed   time.Time // when the claim or the extension was sent that the lease is from
 	ended     time.Time // when the keeper saw that the context had ended
 	extending bool      // a call is under way
@@ -47,12 +47,13 @@ type keeper struct {
 	wake   chan struct{}
 
 	mu   sync.Mutex
-	held map[storage.Receipt]*hold // from claim to settlement, or until the handler is stuck
+	held []*hold // from claim to settlement, or until the handler is stuck; in no order
 }
 
 func (k *keeper) add(h *hold) {
 	k.mu.Lock()
-	k.held[h.receipt] = h
+	h.place = len(k.held)
+	k.held = append(k.held, h)
 	first := len(k.held) == 1
 	k.mu.Unlock()
 	if first {
@@ -71,7 +72,22 @@ func (k *keeper) returned(h *hold) (live bool) {
 func (k *keeper) remove(h *hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.held, h.receipt)
+	k.drop(h)
+}
+
+// has says whether the lease of a message is kept. The caller holds k.mu.
+func (k *keeper) has(h *hold) bool { return h.place < len(k.held) && k.held[h.place] == h }
+
+// drop keeps the lease of a message no longer. The caller holds k.mu.
+func (k *keeper) drop(h *hold) {
+	if !k.has(h) {
+		return
+	}
+	last := len(k.held) - 1
+	k.held[h.place] = k.held[last]
+	k.held[h.place].place = h.place
+	k.held[last] = nil
+	k.held = k.held[:last]
 }
 
 // safe says whether enough of the lease is left to begin.
@@ -96,8 +112,8 @@ func (k *keeper) run(ctx context.Context) {
 				pulse = timer.C
 			}
 		case <-pulse:
-			for queue, rs := range k.look(time.Now()) {
-				for some := range slices.Chunk(rs, storage.MaxBatch) {
+			for queue, holds := range k.look(time.Now()) {
+				for some := range slices.Chunk(holds, storage.MaxBatch) {
 					calls.Go(func() { k.extend(ctx, queue, some) })
 				}
 			}
@@ -116,12 +132,12 @@ func (k *keeper) holding() bool {
 	return len(k.held) > 0
 }
 
-// look ends what has to end, and returns the leases to extend by queue.
-func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
+// look ends what has to end, and returns what is to be extended by queue.
+func (k *keeper) look(now time.Time) map[string][]*hold {
 	k.mu.Lock()
-	due := map[string][]storage.Receipt{}
+	due := map[string][]*hold{}
 	var lapsed, stuck []*hold
-	for receipt, h := range k.held {
+	for _, h := range k.held {
 		if h.ended.IsZero() && h.unit.ctx.Err() != nil {
 			h.ended = now
 		}
@@ -135,12 +151,14 @@ func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
 			lapsed = append(lapsed, h)
 		case now.Sub(h.renewed) >= k.lease/3 && !h.extending:
 			h.extending = true
-			due[h.Queue] = append(due[h.Queue], receipt)
+			due[h.Queue] = append(due[h.Queue], h)
 		}
 		if !h.settling && !h.ended.IsZero() && now.Sub(h.ended) >= k.grace {
-			delete(k.held, receipt)
 			stuck = append(stuck, h)
 		}
+	}
+	for _, h := range stuck {
+		k.drop(h)
 	}
 	k.mu.Unlock()
 
@@ -152,39 +170,42 @@ func (k *keeper) look(now time.Time) map[string][]storage.Receipt {
 }
 
 // extend makes one call for leases of one queue.
-func (k *keeper) extend(ctx context.Context, queue string, rs []storage.Receipt) {
+func (k *keeper) extend(ctx context.Context, queue string, holds []*hold) {
 	ctx, cancel := context.WithTimeout(ctx, min(k.lease/6, callPatience))
 	defer cancel()
+	rs := make([]storage.Receipt, len(holds))
+	for i, h := range holds {
+		rs[i] = h.receipt()
+	}
 	sent := time.Now()
 	lost, err := k.engine.Extend(ctx, time.Time{}, k.lease, rs)
 	if err != nil {
 		k.log.WarnContext(ctx, "leases were not extended, trying again", "queue", queue, "leases", len(rs), "error", err)
 	}
 
-	k.mu.Lock()
-	for _, r := range rs {
-		if h := k.held[r]; h != nil {
-			h.extending = false
-		}
+	gone := make(map[storage.Receipt]bool, len(lost))
+	for _, r := range lost {
+		gone[r] = true
 	}
+	k.mu.Lock()
 	var stopped []*hold
-	if err == nil {
-		for _, r := range lost {
-			if h := k.held[r]; h != nil && !h.settling { // a settlement may have overtaken the call
-				h.lost = true
-				if !h.lapsed {
-					h.lapsed = true
-					if h.ended.IsZero() {
-						h.ended = sent
-					}
-					stopped = append(stopped, h)
+	for i, h := range holds {
+		h.extending = false
+		if err != nil || !k.has(h) {
+			continue
+		}
+		if gone[rs[i]] && !h.settling { // a settlement may have overtaken the call
+			h.lost = true
+			if !h.lapsed {
+				h.lapsed = true
+				if h.ended.IsZero() {
+					h.ended = sent
 				}
+				stopped = append(stopped, h)
 			}
 		}
-		for _, r := range rs {
-			if h := k.held[r]; h != nil && !h.lapsed {
-				h.renewed = sent
-			}
+		if !h.lapsed {
+			h.renewed = sent
 		}
 	}
 	k.mu.Unlock()
@@ -199,7 +220,7 @@ func (k *keeper) extend(ctx context.Context, queue string, rs []storage.Receipt)
 // the sooner they stop, the less is done twice.
 func (k *keeper) stop(lapsed []*hold) {
 	for _, h := range lapsed {
-		h.unit.cancel(ErrLeaseLost)
+		h.unit.handling.end(ErrLeaseLost)
 		k.log.WarnContext(h.unit.ctx, "lease lost, stopping its handler", "queue", h.Queue, "id", h.ID, "attempt", h.Attempt)
 		if k.hooks.OnLeaseLost != nil {
 			k.hooks.OnLeaseLost(h.Delivery)

@@ -17,28 +17,26 @@ import (
 // call.
 func (c *Client) settle(ctx context.Context, s storage.Settlement, t terms) error {
 	if err := fit(&s); err != nil {
-		return err
+		return wrapID(err, s.Verdict.String(), s.Receipt.Queue, s.Receipt.ID)
 	}
 	a, err := c.settles.do(ctx, s.Receipt.Queue, s, 0, t)
 	return settled(&s, a, err)
 }
 
-// settleLater is settle for a caller that does not wait, see batcher.submit.
-func (c *Client) settleLater(ctx context.Context, s storage.Settlement, t terms, done func(error)) {
+// settleLater is settle for a caller that does not wait, see batcher.submit. What the answer means says
+// settled.
+func (c *Client) settleLater(ctx context.Context, s storage.Settlement, t terms, done func(answer[bool])) {
 	if err := fit(&s); err != nil {
-		done(err)
+		done(answer[bool]{err: err})
 		return
 	}
-	c.settles.submit(ctx, s.Receipt.Queue, s, t, func(a answer[bool]) { done(settled(&s, a, a.err)) })
+	c.settles.submit(ctx, s.Receipt.Queue, s, t, done)
 }
 
 // fit makes the reason of a settlement what engines take, and checks the rest.
 func fit(s *storage.Settlement) error {
 	s.Reason = storage.CutReason(strings.ToValidUTF8(s.Reason, "?"))
-	if err := s.Check(); err != nil {
-		return wrapID(err, s.Verdict.String(), s.Receipt.Queue, s.Receipt.ID)
-	}
-	return nil
+	return s.Check()
 }
 
 // settled is what the answer to a settlement means: true for a lease that was lost.
@@ -74,7 +72,7 @@ func (c *Client) settleTogether(ctx context.Context, queue string, ss []storage.
 	}
 	began := time.Now()
 	for tries := 1; ; tries++ {
-		lost, err := c.settleBatch(ctx, t.within, queue, slices.Clone(ss))
+		lost, err := c.settleBatch(ctx, t.within, queue, ss)
 		left := t.repeatFor - time.Since(began)
 		if errors.Is(err, ErrUnavailable) && left > 0 && sleep(ctx, min(left, repeatAfter(tries))) == nil {
 			continue
@@ -97,37 +95,35 @@ func (c *Client) settleTogether(ctx context.Context, queue string, ss []storage.
 }
 
 // settleBatch is one call of the engine. It says for each settlement whether its lease was lost. Of
-// several that mean the same lease the first goes to the engine: whatever becomes of it, the lease
-// is not there for the others.
+// several that mean the same lease the engine reports all but the first, or all.
 func (c *Client) settleBatch(
 	ctx context.Context,
 	within time.Duration,
 	queue string,
 	ss []storage.Settlement,
 ) ([]bool, error) {
-	is := make([]bool, len(ss))
-	first := make(map[storage.Receipt]int, len(ss)) // index of the settlement that is sent
-	sent := ss[:0]
-	for i, s := range ss {
-		if _, again := first[s.Receipt]; again {
-			is[i] = true
-			continue
-		}
-		first[s.Receipt] = i
-		sent = append(sent, s)
-	}
-	err := bounded(ctx, within, func(ctx context.Context) error {
-		lost, err := c.engine.Settle(ctx, time.Time{}, sent)
-		for _, r := range lost {
-			if i, ok := first[r]; ok {
-				is[i] = true
-			}
-		}
+	var lost []storage.Receipt
+	err := bounded(ctx, within, func(ctx context.Context) (err error) {
+		lost, err = c.engine.Settle(ctx, time.Time{}, ss)
 		return err
 	})
 	if err != nil {
 		c.noteCut(ctx, "settle", queue, err)
 		return nil, err
+	}
+	is := make([]bool, len(ss))
+	if len(lost) == 0 {
+		return is, nil
+	}
+	times := make(map[storage.Receipt]int, len(lost))
+	for _, r := range lost {
+		times[r]++
+	}
+	for i, s := range slices.Backward(ss) {
+		if times[s.Receipt] > 0 {
+			times[s.Receipt]--
+			is[i] = true
+		}
 	}
 	return is, nil
 }

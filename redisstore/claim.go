@@ -74,7 +74,7 @@ const claimHead = 4
 // decodeFirst reads id and record of the first delivery of a message.
 func decodeFirst(row []rueidis.RedisMessage, now time.Time, lease storage.Lease) (storage.Record, error) {
 	id, err := row[0].ToString()
-	blob, err2 := row[1].ToString()
+	blob, err2 := row[1].AsBytes()
 	if err := cmp.Or(err, err2); err != nil {
 		return storage.Record{}, err
 	}

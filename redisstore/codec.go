@@ -3,6 +3,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,10 +30,10 @@ func appendUint(b []byte, v int64, n int) []byte {
 }
 
 // uintAt reads n bytes, big-endian.
-func uintAt(s string, at, n int) int64 {
+func uintAt[T string | []byte](s T, at, n int) int64 {
 	v := int64(0)
-	for _, c := range []byte(s[at : at+n]) {
-		v = v<<8 | int64(c)
+	for i := at; i < at+n; i++ {
+		v = v<<8 | int64(s[i])
 	}
 	return v
 }
@@ -77,12 +78,12 @@ func encodeHeaders(headers map[string]string) (encoded []byte, size int) {
 	return encoded, size
 }
 
-func decodeHeaders(encoded string) (map[string]string, error) {
-	if encoded == "" {
+func decodeHeaders(encoded []byte) (map[string]string, error) {
+	if len(encoded) == 0 {
 		return nil, nil
 	}
 	headers := map[string]string{}
-	rest := []byte(encoded)
+	rest := encoded
 	text := func() (string, bool) {
 		n, used := binary.Uvarint(rest)
 		if used <= 0 || n > uint64(len(rest)-used) {
@@ -105,8 +106,9 @@ func decodeHeaders(encoded string) (map[string]string, error) {
 
 func damaged(id string) error { return fmt.Errorf("%w: record %q is damaged", storage.ErrFormat, id) }
 
-// decode reads a stored record. A negative instant of death is that of the living.
-func decode(id, blob, progress string, finished int64, now time.Time) (storage.Record, error) {
+// decode reads a stored record, whose body stays where it is in the blob. A negative instant of death is
+// that of the living.
+func decode(id string, blob []byte, progress string, finished int64, now time.Time) (storage.Record, error) {
 	if len(blob) < recordSize || len(progress) < progressSize && progress != "" {
 		return storage.Record{}, damaged(id)
 	}
@@ -120,7 +122,7 @@ func decode(id, blob, progress string, finished int64, now time.Time) (storage.R
 	}
 	r := storage.Record{
 		ID:          id,
-		Key:         blob[recordSize : recordSize+keyLen],
+		Key:         string(blob[recordSize : recordSize+keyLen]),
 		Priority:    int(blob[0]),
 		Headers:     headers,
 		ExpireIn:    time.Duration(uintAt(blob, 19, 6)) * time.Millisecond,
@@ -130,8 +132,8 @@ func decode(id, blob, progress string, finished int64, now time.Time) (storage.R
 		FirstDue:    instant(uintAt(blob, 7, 6)),
 		Enqueued:    instant(uintAt(blob, 13, 6)),
 	}
-	if body := blob[recordSize+keyLen+headLen:]; body != "" {
-		r.Body = []byte(body)
+	if body := blob[recordSize+keyLen+headLen:]; len(body) > 0 {
+		r.Body = body
 	}
 	r.Due = r.FirstDue
 	leased, done := false, false
@@ -225,13 +227,11 @@ func decodeRows(row []rueidis.RedisMessage, now time.Time) ([]storage.Record, er
 
 // decodeTexts reads id, record and progress.
 func decodeTexts(row []rueidis.RedisMessage, finished int64, now time.Time) (storage.Record, error) {
-	var texts [3]string
-	for i := range texts {
-		text, err := row[i].ToString()
-		if err != nil {
-			return storage.Record{}, err
-		}
-		texts[i] = text
+	id, err := row[0].ToString()
+	blob, err2 := row[1].AsBytes()
+	progress, err3 := row[2].ToString()
+	if err := cmp.Or(err, err2, err3); err != nil {
+		return storage.Record{}, err
 	}
-	return decode(texts[0], texts[1], texts[2], finished, now)
+	return decode(id, blob, progress, finished, now)
 }

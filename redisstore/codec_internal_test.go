@@ -22,7 +22,7 @@ func TestHeadersComeBack(t *testing.T) {
 			want += len(name) + len(value)
 		}
 		assert.Equal(t, size, want)
-		got, err := decodeHeaders(string(encoded))
+		got, err := decodeHeaders(encoded)
 		assert.NoError(t, err)
 		assert.Equal(t, got, headers)
 	}
@@ -34,7 +34,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("\x00\x00\x00\x00\x00\x00\x01"+strings.Repeat("\x00", 12)+rest(&r), strings.Repeat("\x00", progressSize)+"why", int64(-1))
 	f.Add("", "", int64(5))
 	f.Fuzz(func(t *testing.T, blob, progress string, finished int64) {
-		got, err := decode("a", blob, progress, finished, time.UnixMilli(0))
+		got, err := decode("a", []byte(blob), progress, finished, time.UnixMilli(0))
 		if err != nil {
 			assert.ErrorIs(t, err, storage.ErrFormat)
 			return

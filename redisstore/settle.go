@@ -29,26 +29,39 @@ func (s *Store) Extend(ctx context.Context, now time.Time, lease time.Duration, 
 
 // Settle implements [storage.Engine]. R5 R7
 func (s *Store) Settle(ctx context.Context, now time.Time, ss []storage.Settlement) ([]storage.Receipt, error) {
-	errs := []error{storage.CheckBatch(len(ss)), storage.CheckNow(now)}
+	err := cmp.Or(storage.CheckBatch(len(ss)), storage.CheckNow(now))
 	rs := make([]storage.Receipt, len(ss))
 	for i := range ss {
 		rs[i] = ss[i].Receipt
-		errs = append(errs, ss[i].Check())
+		err = cmp.Or(err, ss[i].Check())
 	}
-	if err := cmp.Or(errs...); err != nil {
+	if err != nil {
 		return nil, err
 	}
+	words := settleWords(ss)
 	return s.perQueue(ctx, settleScript, []string{milli(now)}, rs, func(i int) (string, string) {
-		reason := ""
-		if v := ss[i].Verdict; v == storage.Retry || v == storage.Release || v == storage.Bury {
-			reason = storage.CutReason(ss[i].Reason)
-		}
-		b := make([]byte, 0, 14+len(reason))
-		b = append(b, byte(ss[i].Verdict))
+		return rs[i].ID, words[i]
+	})
+}
+
+// settleWords are what settle.lua is told about each settlement, in one piece of memory.
+func settleWords(ss []storage.Settlement) []string {
+	const size = 14 // without a reason
+	words := make([]string, len(ss))
+	var all strings.Builder
+	all.Grow(size * len(ss))
+	for i := range ss {
+		b := append(make([]byte, 0, size), byte(ss[i].Verdict))
 		b = appendUint(b, token(ss[i].Receipt.Token), 7)
 		b = appendUint(b, length(ss[i].Delay), 6)
-		return rs[i].ID, string(append(b, reason...))
-	})
+		begin := all.Len()
+		all.Write(b)
+		if v := ss[i].Verdict; v == storage.Retry || v == storage.Release || v == storage.Bury {
+			all.WriteString(storage.CutReason(ss[i].Reason))
+		}
+		words[i] = all.String()[begin:]
+	}
+	return words
 }
 
 // token makes what no lease can have fit the scripts; it stays what no lease has.

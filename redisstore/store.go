@@ -30,7 +30,8 @@ type Options struct {
 	// failover may undo it, and repeating it does no harm. A failover loses no answered message if
 	// the replica that takes over is one of them: set min-replicas-to-write to the same number, and
 	// have no more replicas than that, or one that must not be promoted. It costs a round trip
-	// between the servers a call, and a connection for each call under way.
+	// between the servers a call, and a connection for each call under way. Everything else, such as
+	// locks, cancels and edits, waits for no replica.
 	Replicas int
 }
 
