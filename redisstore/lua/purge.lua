@@ -6,6 +6,7 @@
 -- Returns {count, more, at, seq} as list does.
 
 ease()
+granted.separate()
 sweep()
 
 local found = {}

@@ -12,10 +12,11 @@ local ACK, RETRY, RELEASE, BURY = 1, 2, 3, 4
 local CHUNK = 2000
 
 ease()
+local ids, tokens, progresses = {}, {}, {}
+for i = 2, #ARGV, 2 do ids[#ids + 1], tokens[#tokens + 1] = ARGV[i], unpick(">I7", ARGV[i + 1], 2) end
+granted.separate(nil, tokens)
 sweep()
 
-local ids, progresses = {}, {}
-for i = 2, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
 for from = 1, #ids, CHUNK do
   local wanted = {}
   for i = from, math.min(#ids, from + CHUNK - 1) do wanted[#wanted + 1] = "\1" .. ids[i] end

@@ -1,0 +1,100 @@
+-- grants.lua takes records out of grants: they get a progress and an entry among the leases, each its
+-- own. All scripts but the fast ones do so with those that they are about, before they look at them;
+-- so no other code knows of grants, and a record is taken out once in its lease at most.    R4 R5
+--
+-- A grant in records is the end of its leases, the length of the claimer's name and that, the length of
+-- ids; for each record sequence and due time, and then the ids, filled up with zero bytes.
+
+local granted = {}
+do -- what is local here is not counted: a script may have 200 locals
+  local all = {} -- first token, end, bits of those in it, bits of those to take out
+  for at = 1, #grants, GRANT_SIZE do
+    local first, till, open = unpick(GRANT, grants, at)
+    all[#all + 1] = { first = first, till = till, open = open, out = 0 }
+  end
+
+  local function has(bits, i) return bits % 2 ^ (i + 1) >= 2 ^ i end
+
+  -- granted.read calls use(id, member, progress) for the records of a grant whose bits are set.
+  function granted.read(first, text, bits, use)
+    local till, by = unpick(">I6I2", text)
+    local head, name = 11 + by, sub(text, 9, 8 + by)
+    local width = unpick(">I2", text, 9 + by)
+    local n = math.floor((#text - 10 - by) / (12 + width))
+    for i = 0, n - 1 do
+      if has(bits, i) then
+        local id = string.match(sub(text, head + 12 * n + width * i, head + 12 * n + width * (i + 1) - 1), "^%Z*")
+        local seq, due = unpick(">I6I6", text, head + 12 * i)
+        use(id, pack(">I6", seq) .. id, pack(PROGRESS, LEASED, seq, due, 1, 1, first + i, till, by) .. name)
+      end
+    end
+  end
+
+  -- take_out does it with those whose bits are set in out. A grant without its text is damage, and goes.
+  local function take_out()
+    local fields, changes, leases, left = {}, {}, {}, {}
+    for _, g in ipairs(all) do
+      if g.out > 0 then fields[#fields + 1] = "\4" .. pack(">I7", g.first) end
+    end
+    if #fields == 0 then return end
+    local texts, gone, n = call("HMGET", RECORDS, unpack(fields)), { "-" }, 0
+    for _, g in ipairs(all) do
+      if g.out > 0 then
+        n = n + 1
+        local score = number(g.till)
+        if texts[n] then
+          granted.read(g.first, texts[n], g.out, function(id, m, progress)
+            changes[#changes + 1], changes[#changes + 2] = "\1" .. id, progress
+            leases[#leases + 1], leases[#leases + 2] = score, m
+          end)
+        end
+        g.open = texts[n] and g.open - g.out or 0
+        g.out = 0
+        if g.open == 0 then gone[#gone + 1] = fields[n] end
+      end
+      if g.open > 0 then left[#left + 1] = g end
+    end
+    call("HDEL", RECORDS, unpack(gone))
+    if #changes > 0 then
+      call("HSET", RECORDS, unpack(changes))
+      call("ZADD", LEASES, unpack(leases))
+      use(USE_LEASES)
+    end
+    all, grants = left, ""
+    for _, g in ipairs(all) do grants = grants .. pack(GRANT, g.first, g.till, g.open) end
+    call("HSET", META, "g", grants)
+  end
+
+  -- granted.separate takes out all, those whose leases have ended by an instant, or those with some tokens.
+  function granted.separate(ended, tokens)
+    for _, g in ipairs(tokens and {} or all) do
+      if not ended or g.till <= ended then g.out = g.open end
+    end
+    for _, token in ipairs(tokens or {}) do
+      local i = #all
+      while i > 0 and all[i].first > token do i = i - 1 end
+      local g = all[i]
+      local place = g and token - g.first or GRANT_MOST
+      if place < GRANT_MOST and has(g.open, place) and not has(g.out, place) then g.out = g.out + 2 ^ place end
+    end
+    take_out()
+  end
+
+  -- granted.ends is the end of the first lease in a grant.
+  function granted.ends()
+    local first = math.huge
+    for _, g in ipairs(all) do first = math.min(first, g.till) end
+    return first
+  end
+
+  -- granted.count is how many records are in grants.
+  function granted.count()
+    local n = 0
+    for _, g in ipairs(all) do
+      for i = 0, GRANT_MOST - 1 do
+        if has(g.open, i) then n = n + 1 end
+      end
+    end
+    return n
+  end
+end
