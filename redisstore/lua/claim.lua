@@ -20,7 +20,7 @@
 local self, poll = ARGV[6], tonumber(ARGV[7])
 
 ease()
-if #grants / GRANT_SIZE + math.ceil(ARGV[2] / GRANT_MOST) > MOST_GRANTS then granted.separate() end -- to make room
+if #grants / GRANT_SIZE + math.ceil(ARGV[2] / GRANT_MOST) > MOST_GRANTS then granted.all_out() end -- to make room
 sweep()
 local swept = soonest
 

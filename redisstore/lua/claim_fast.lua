@@ -34,7 +34,9 @@ do
   end
 
   local n = found and math.min(#found, limit) or 0
-  if math.ceil(n / GRANT_MOST) > MOST_GRANTS - #grants / GRANT_SIZE then found = nil end
+  local room = MOST_GRANTS - #grants / GRANT_SIZE
+  local few = n < 8 and room <= MOST_GRANTS / 2 -- or small claims would take the room of large ones
+  if not few and n > room * GRANT_MOST then found = nil end
   local reply = { now, 0, -1, 0 }
   if found and n > 0 then
     local till, by = now + tonumber(ARGV[4]), ARGV[5]
@@ -59,7 +61,7 @@ do
         break
       end
       local progress = ""
-      if was or ends ~= NEITHER then
+      if was or few or ends ~= NEITHER then
         local flags, tried, delivered, tail = ends == NEITHER and 1 or 5, 0, 0, ""
         if was then
           tried, delivered = unpick(">I4I4", was, 14)

@@ -28,7 +28,7 @@ for from = 1, #ids, CHUNK do
     blobs[from + i - 1] = v or nil
   end
 end
-if grants ~= "" and next(blobs) then granted.separate() end
+if grants ~= "" and next(blobs) then granted.all_out() end
 if #ids > 0 and uses(USE_WINDOWS) then ends = call("ZMSCORE", WINDOWS, unpack(ids)) end
 
 -- Records that are new in every respect are stored together.

@@ -10,7 +10,7 @@
 ease()
 local tokens = {}
 for i = 4, #ARGV, 2 do tokens[#tokens + 1] = tonumber(ARGV[i]) end
-granted.separate(nil, tokens)
+granted.some_out(tokens)
 sweep()
 
 local till, extended = now + tonumber(ARGV[2]), {}

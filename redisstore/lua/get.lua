@@ -6,7 +6,7 @@
 -- Returns {now, id, record, progress, instant of death}, and {now} if there is none.
 
 ease()
-granted.separate()
+granted.all_out()
 sweep()
 
 local id = ARGV[2]

@@ -30,7 +30,7 @@ do -- what is local here is not counted: a script may have 200 locals
     end
   end
 
-  -- take_out does it with those whose bits are set in out. A grant without its text is damage, and goes.
+  -- take_out takes out those whose bits are set in out. A grant without its text is damage, and goes.
   local function take_out()
     local fields, changes, leases, left = {}, {}, {}, {}
     for _, g in ipairs(all) do
@@ -65,12 +65,22 @@ do -- what is local here is not counted: a script may have 200 locals
     call("HSET", META, "g", grants)
   end
 
-  -- granted.separate takes out all, those whose leases have ended by an instant, or those with some tokens.
-  function granted.separate(ended, tokens)
-    for _, g in ipairs(tokens and {} or all) do
-      if not ended or g.till <= ended then g.out = g.open end
+  -- granted.all_out takes out all, granted.ended_out those whose leases have ended, granted.some_out
+  -- those with some tokens.
+  function granted.all_out()
+    for _, g in ipairs(all) do g.out = g.open end
+    take_out()
+  end
+
+  function granted.ended_out()
+    for _, g in ipairs(all) do
+      if g.till <= now then g.out = g.open end
     end
-    for _, token in ipairs(tokens or {}) do
+    take_out()
+  end
+
+  function granted.some_out(tokens)
+    for _, token in ipairs(tokens) do
       local i = #all
       while i > 0 and all[i].first > token do i = i - 1 end
       local g = all[i]

@@ -150,7 +150,7 @@ do -- what is local here is not counted: a script may have 200 locals
   -- sweep works off what time has done to the queue.
   function sweep()
     local due, left = now >= q[SOON], SWEEP
-    if due then granted.separate(now) end
+    if due then granted.ended_out() end
     for _, m in ipairs(due and over(LEASES, USE_LEASES, SWEEP) or {}) do
       local r = load(string.sub(m, 7))
       if r and r.leased and member(r) == m then lapse(r) else call("ZREM", LEASES, m) end

@@ -6,7 +6,7 @@
 -- Returns {count, more, at, seq} as list does.
 
 ease()
-granted.separate()
+granted.all_out()
 sweep()
 
 local found = {}

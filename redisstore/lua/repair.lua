@@ -252,7 +252,7 @@ local function check_bytes()
 end
 
 ease()
-granted.separate()
+granted.all_out()
 sweep()
 groups.flush()
 if call("ZCARD", MEMBERS) ~= call("ZCOUNT", MEMBERS, 0, 0) and broken("record in the wrong key") then

@@ -15,18 +15,23 @@ do
       if not all then break end
       tokens[n], seen[token] = token, true
       if token < low or token >= high then
-        local at = #grants - GRANT_SIZE + 1
-        low, high, grant = 0, math.huge, nil
-        while at > 0 do
-          low = unpick(">I7", grants, at)
-          if low <= token then break end
-          low, high, at = 0, low, at - GRANT_SIZE
+        local at = 1
+        low, high = 0, math.huge
+        while at < #grants do
+          local first = unpick(">I7", grants, at)
+          if first > token then
+            high = first
+            break
+          end
+          low, at = first, at + GRANT_SIZE
         end
-        if at > 0 and not met[at] then
-          local _, till, open = unpick(GRANT, grants, at)
-          met[at] = { first = low, till = till, open = open, field = "\4" .. sub(grants, at, at + 6) }
-        end
+        at = at - GRANT_SIZE
         grant = met[at]
+        if at > 0 and not grant then
+          local _, till, open = unpick(GRANT, grants, at)
+          grant = { at = at, first = low, till = till, open = open, field = "\4" .. sub(grants, at, at + 6) }
+          met[at] = grant
+        end
       end
       local own = 2 ^ (token - low)
       if grant and grant.open % (2 * own) >= own then
@@ -41,7 +46,7 @@ do
     end
     local got = all and call("HMGET", RECORDS, unpack(fields))
 
-    local gone, members, used = {}, {}, false
+    local gone, members, touched = {}, {}, {}
     for i = 1, all and n or 0 do
       local id, held = ARGV[2 * i], within[i]
       gone[#gone + 1] = id
@@ -59,7 +64,7 @@ do
           local by = unpick(">I2", text, 7)
           held.width = unpick(">I2", text, by + 9)
           held.ids = by + 11 + 12 * (#text - by - 10) / (12 + held.width)
-          used = true
+          touched[#touched + 1] = held
         end
         local from = held.ids + held.width * (tokens[i] - held.first)
         if #id < held.width then id = id .. string.rep("\0", held.width - #id) end
@@ -69,22 +74,21 @@ do
     end
 
     if all then
-      local left = {}
-      for at = 1, used and #grants or 0, GRANT_SIZE do
-        local g = met[at]
-        if not g then
-          left[#left + 1] = sub(grants, at, at + GRANT_SIZE - 1)
-        elseif g.open > 0 then
-          left[#left + 1] = sub(grants, at, at + 12) .. pack(">I6", g.open)
+      local left, from = "", 1
+      if #touched > 1 then table.sort(touched, function(a, b) return a.at < b.at end) end
+      for _, g in ipairs(touched) do
+        if g.open > 0 then
+          left = left .. sub(grants, from, g.at + 12) .. pack(">I6", g.open)
         else
-          gone[#gone + 1] = g.field
+          left, gone[#gone + 1] = left .. sub(grants, from, g.at - 1), g.field
         end
+        from = g.at + GRANT_SIZE
       end
       if #members > 0 then call("ZREM", LEASES, unpack(members)) end
       call("HDEL", RECORDS, unpack(gone))
       local _, _, _, _, _, _, enqueued, claimed, acked, wakeups, empty = unpick(HOT, hot)
       call("HSET", META, "s", pack(HOT, last_seq, last_token, last_clock, in_use, soon, widest,
-        enqueued, claimed, acked + n, wakeups, empty) .. sub(hot, HOT_SIZE + 1), "g", used and table.concat(left) or grants)
+        enqueued, claimed, acked + n, wakeups, empty) .. sub(hot, HOT_SIZE + 1), "g", left .. sub(grants, from))
       return ""
     end
   end
