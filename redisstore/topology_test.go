@@ -27,7 +27,7 @@ func TestSurvivesAFailover(t *testing.T) {
 	first := claim(t, consumer, queue, 1, time.Hour)
 	assert.Equal(t, len(first.Records), 1)
 	redistest.Until(t, "the replica has the claim", func() bool {
-		return set.Replica.Do(t, "HSTRLEN", "bide:{default/"+queue+"/0}:meta", "g") != "0"
+		return set.Replica.Do(t, "ZCARD", "bide:{default/"+queue+"/0}:leases") == "1"
 	})
 	woken := make(chan error, 1)
 	go func() {

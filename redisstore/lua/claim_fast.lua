@@ -35,7 +35,7 @@ do
 
   local n = found and math.min(#found, limit) or 0
   local room = MOST_GRANTS - #grants / GRANT_SIZE
-  local few = n < 8 and room <= MOST_GRANTS / 2 -- or small claims would take the room of large ones
+  local few = n == 1 or n < 8 and room <= MOST_GRANTS / 2 -- or small claims would take the room of large ones
   if not few and n > room * GRANT_MOST then found = nil end
   local reply = { now, 0, -1, 0 }
   if found and n > 0 then
