@@ -3,7 +3,9 @@
 package redisstore
 
 import (
+	"crypto/sha1" //nolint:gosec // what Redis names scripts by
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +23,8 @@ type script struct {
 	args   int      // number of arguments that every call has
 	each   int      // arguments that follow for each record
 	repeat bool     // may be sent again when nobody knows whether it ran
+	source string   // its text, which is constant
+	sum    string   // what Redis names it by
 	lua    *rueidis.Lua
 	plain  *script // the same for queues without keys, bounds and retention; nil if there is none
 }
@@ -40,14 +44,22 @@ func newScript(name string, parts string, args, each int, repeat bool) *script {
 		}
 	}
 	s.parts = append([]string{"state"}, all...)
-	s.lua = rueidis.NewLuaScript(s.text())
+	s.load()
 	if strings.Contains(parts, "*") {
 		p := *s
 		p.parts = append([]string{"state"}, plain...)
-		p.lua = rueidis.NewLuaScript(p.text())
+		p.load()
 		s.plain = &p
 	}
 	return s
+}
+
+// load puts a script together, once.
+func (s *script) load() {
+	s.source = s.text()
+	sum := sha1.Sum([]byte(s.source)) //nolint:gosec // not for secrets
+	s.sum = hex.EncodeToString(sum[:])
+	s.lua = rueidis.NewLuaScript(s.source)
 }
 
 // text is constant: what varies between calls are keys and arguments.
