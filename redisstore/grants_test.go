@@ -267,7 +267,7 @@ func TestMoreThanGrantsHold(t *testing.T) {
 				recs = append(recs, g.take(size)...)
 				most = max(most, g.inGrants())
 			}
-			assert.True(t, (most > 0) == (size > 1) && most <= 1920, most)
+			assert.True(t, (most > 0) == (size > 1) && most <= 1536, most)
 			st, err := g.Stats(t.Context(), g.now, g.queue)
 			assert.NoError(t, err)
 			assert.Equal(t, st.Leased, int64(n))

@@ -17,16 +17,17 @@ do -- what is local here is not counted: a script may have 200 locals
 
   -- granted.read calls use(id, member, progress) for the records of a grant whose bits are set.
   function granted.read(first, text, bits, use)
-    local till, by = unpick(">I6I2", text)
-    local head, name = 11 + by, sub(text, 9, 8 + by)
-    local width = unpick(">I2", text, 9 + by)
+    local by = unpick(">I2", text, 7)
+    local holder, width = sub(text, 1, 8 + by), unpick(">I2", text, 9 + by) -- the end and the claimer, as in a progress
     local n = math.floor((#text - 10 - by) / (12 + width))
-    for i = 0, n - 1 do
-      if has(bits, i) then
-        local id = string.match(sub(text, head + 12 * n + width * i, head + 12 * n + width * (i + 1) - 1), "^%Z*")
-        local seq, due = unpick(">I6I6", text, head + 12 * i)
-        use(id, pack(">I6", seq) .. id, pack(PROGRESS, LEASED, seq, due, 1, 1, first + i, till, by) .. name)
+    local head, name = 11 + by, 11 + by + 12 * n
+    for token = first, first + n - 1 do
+      if bits % 2 == 1 then
+        local id, times = sub(text, name, name + width - 1), sub(text, head, head + 11)
+        if string.byte(id, -1) == 0 then id = string.match(id, "^%Z*") end
+        use(id, sub(times, 1, 6) .. id, "\1" .. times .. "\0\0\0\1\0\0\0\1" .. pack(">I7", token) .. holder)
       end
+      bits, head, name = math.floor(bits / 2), head + 12, name + width
     end
   end
 

@@ -47,7 +47,7 @@ if stored[3] then paused, expire_in, max_deliveries = unpick(">BI6I4", stored[3]
 -- one after the other, delivered for the first time, to which nothing else has happened. It is all
 -- the progress that these have. What stands here of each, in order: the first token, the end, and a bit
 -- for each record that is still in it. What it holds is in records, see grants.lua.
-local GRANT, GRANT_SIZE, GRANT_MOST, MOST_GRANTS = ">I7I6I6", 19, 48, 40
+local GRANT, GRANT_SIZE, GRANT_MOST, MOST_GRANTS = ">I7I6I6", 19, 48, 32
 local grants = stored[4] or ""
 
 -- The scripts for queues without keys, bounds and retention are a part of those for all queues.
