@@ -124,8 +124,9 @@ do
       end
     end
     local _, _, _, _, _, _, enqueued, claimed, acked, wakeups, empty = unpick(HOT, hot)
-    call("HSET", META, "s", pack(HOT, last_seq, last_token, last_clock, used, soon, widest,
-      enqueued, claimed + n, acked, wakeups, n == 0 and empty + 1 or empty) .. sub(hot, HOT_SIZE + 1), "g", grants)
+    local numbers = pack(HOT, last_seq, last_token, last_clock, used, soon, widest,
+      enqueued, claimed + n, acked, wakeups, n == 0 and empty + 1 or empty) .. sub(hot, HOT_SIZE + 1)
+    if grants == (stored[4] or "") then call("HSET", META, "s", numbers) else call("HSET", META, "s", numbers, "g", grants) end
     return reply
   end
 end

@@ -87,8 +87,13 @@ do
       if #members > 0 then call("ZREM", LEASES, unpack(members)) end
       call("HDEL", RECORDS, unpack(gone))
       local _, _, _, _, _, _, enqueued, claimed, acked, wakeups, empty = unpick(HOT, hot)
-      call("HSET", META, "s", pack(HOT, last_seq, last_token, last_clock, in_use, soon, widest,
-        enqueued, claimed, acked + n, wakeups, empty) .. sub(hot, HOT_SIZE + 1), "g", left .. sub(grants, from))
+      local numbers = pack(HOT, last_seq, last_token, last_clock, in_use, soon, widest,
+        enqueued, claimed, acked + n, wakeups, empty) .. sub(hot, HOT_SIZE + 1)
+      if #touched == 0 then
+        call("HSET", META, "s", numbers)
+      else
+        call("HSET", META, "s", numbers, "g", left .. sub(grants, from))
+      end
       return ""
     end
   end
