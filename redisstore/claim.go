@@ -47,25 +47,43 @@ func (s *Store) Claim(ctx context.Context, now time.Time, c storage.Claim) (stor
 	}
 	s.watches.expect(claim, claimed.Next)
 	s.watches.entered(claim, head[2])
-	row, each, token := reply[claimHead:], 3, head[3]
-	if token > 0 {
-		each = 2
-	}
-	claimed.Records = make([]storage.Record, 0, len(row)/each)
-	for ; len(row) >= each; row = row[each:] {
-		var r storage.Record
-		if token > 0 {
-			r, err = decodeFirst(row, claimed.Now, storage.Lease{Token: token, Until: claimed.Now.Add(storage.Millis(c.Lease)), By: c.By})
-			token++
-		} else {
-			r, err = decodeTexts(row, -1, claimed.Now)
-		}
-		if err != nil {
-			return storage.Claimed{}, fmt.Errorf("redisstore: queue %q: %w", c.Queue, &ScriptError{"claim", err})
-		}
-		claimed.Records = append(claimed.Records, r)
+	claimed.Records, err = decodeClaimed(reply[claimHead:], head[3], claimed.Now, storage.Millis(c.Lease), c.By)
+	if err != nil {
+		return storage.Claimed{}, fmt.Errorf("redisstore: queue %q: %w", c.Queue, &ScriptError{"claim", err})
 	}
 	return claimed, nil
+}
+
+// decodeClaimed reads the records of a claim. What the first number says is in claim_fast.lua.
+func decodeClaimed(row []rueidis.RedisMessage, first int64, now time.Time, lease time.Duration, by string) ([]storage.Record, error) {
+	each, token := 3, max(first, -first)
+	if first > 0 {
+		each = 2
+	}
+	records := make([]storage.Record, 0, len(row)/each)
+	for ; len(row) >= each; row = row[each:] {
+		own := each == 3
+		if own && first < 0 {
+			progress, err := row[2].ToString()
+			if err != nil {
+				return nil, err
+			}
+			own = progress != ""
+		}
+		var r storage.Record
+		var err error
+		if own {
+			r, err = decodeTexts(row, -1, now)
+		} else {
+			r, err = decodeFirst(row, now, storage.Lease{Token: token, Until: now.Add(lease), By: by})
+		}
+		token++
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
 }
 
 // claimHead is how many numbers claim.lua returns before the records.

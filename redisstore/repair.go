@@ -13,10 +13,10 @@ import (
 	"github.com/bidemq/bide/storage"
 )
 
-// phases of a repair, in order: first everything that records want, then everything that wants
-// records, then what is counted.
+// phases of a repair, in order: first grants that are lost, so that records are in their state, and
+// everything that records want, then everything that wants records, then what is counted.
 var phases = []string{
-	"records", "places", "keyed", "members", "keys", "turns", "heads", "sizes", "idle",
+	"grants", "records", "places", "keyed", "members", "keys", "turns", "heads", "sizes", "idle",
 	"leases", "expiries", "windows", "dead", "done", "untold", "names", "waiters", "numbers",
 }
 

@@ -4,8 +4,6 @@ package redisstore
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // what Redis names scripts by
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -37,12 +35,10 @@ func (s *Store) exec(ctx context.Context, sc *script, keys, args []string) (ruei
 	// WAIT counts what its own connection has written, so nobody else may write there meanwhile.
 	own, release := s.client.Dedicate()
 	defer release()
-	text := sc.text()
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // see above
-	m, err := s.confirmed(ctx, own, own.B().Evalsha().Sha1(hex.EncodeToString(sum[:])).
+	m, err := s.confirmed(ctx, own, own.B().Evalsha().Sha1(sc.sum).
 		Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	if e, ok := rueidis.IsRedisErr(err); ok && e.IsNoScript() {
-		m, err = s.confirmed(ctx, own, own.B().Eval().Script(text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+		m, err = s.confirmed(ctx, own, own.B().Eval().Script(sc.source).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	}
 	return m, err
 }

@@ -3,7 +3,9 @@
 package redisstore
 
 import (
+	"crypto/sha1" //nolint:gosec // what Redis names scripts by
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +23,8 @@ type script struct {
 	args   int      // number of arguments that every call has
 	each   int      // arguments that follow for each record
 	repeat bool     // may be sent again when nobody knows whether it ran
+	source string   // its text, which is constant
+	sum    string   // what Redis names it by
 	lua    *rueidis.Lua
 	plain  *script // the same for queues without keys, bounds and retention; nil if there is none
 }
@@ -40,14 +44,22 @@ func newScript(name string, parts string, args, each int, repeat bool) *script {
 		}
 	}
 	s.parts = append([]string{"state"}, all...)
-	s.lua = rueidis.NewLuaScript(s.text())
+	s.load()
 	if strings.Contains(parts, "*") {
 		p := *s
 		p.parts = append([]string{"state"}, plain...)
-		p.lua = rueidis.NewLuaScript(p.text())
+		p.load()
 		s.plain = &p
 	}
 	return s
+}
+
+// load puts a script together, once.
+func (s *script) load() {
+	s.source = s.text()
+	sum := sha1.Sum([]byte(s.source)) //nolint:gosec // not for secrets
+	s.sum = hex.EncodeToString(sum[:])
+	s.lua = rueidis.NewLuaScript(s.source)
 }
 
 // text is constant: what varies between calls are keys and arguments.
@@ -74,22 +86,22 @@ func (s *script) fits(args int) bool {
 
 // scripts are all that this package runs.
 var (
-	enqueueScript   = newScript("enqueue", "/enqueue_fast/ queue *settings* record moves *groups* *bounds* wake", 2, 2, true)
-	claimScript     = newScript("claim", "/claim_fast/ queue *settings* record moves *groups* *bounds* wake enlist lease *turns*", 10, 0, false)
-	settleScript    = newScript("settle", "/settle_fast/ queue *settings* record moves *groups* *bounds* wake", 1, 2, true)
-	extendScript    = newScript("extend", "queue *settings* record moves *groups* *bounds* wake", 2, 2, true)
-	watchScript     = newScript("watch", "queue *settings* record moves *groups* *bounds* wake enlist", 3, 0, true)
-	statsScript     = newScript("stats", "queue settings record moves groups bounds wake", 1, 0, true)
-	keysScript      = newScript("keys", "queue settings record moves groups bounds wake", 5, 0, true)
-	toldScript      = newScript("told", "queue settings record moves groups bounds wake", 1, 1, true)
-	getScript       = newScript("get", "queue settings record moves groups bounds wake byid", 2, 0, true)
-	cancelScript    = newScript("cancel", "cancel_fast queue settings record moves groups bounds wake byid", 3, 0, false)
-	editScript      = newScript("edit", "queue settings record moves groups bounds wake byid", 7, 0, false)
-	configureScript = newScript("configure", "queue settings record moves groups bounds wake", 7, 0, true)
-	listScript      = newScript("list", "queue settings record moves groups bounds wake byid select", 10, 0, true)
-	purgeScript     = newScript("purge", "queue settings record moves groups bounds wake byid select", 10, 0, false)
-	redriveScript   = newScript("redrive", "queue settings record moves groups bounds wake byid select", 10, 0, false)
-	repairScript    = newScript("repair", "queue settings record moves groups bounds wake", 5, 0, false)
+	enqueueScript   = newScript("enqueue", "/enqueue_fast/ queue *settings* record grants moves *groups* *bounds* wake", 2, 2, true)
+	claimScript     = newScript("claim", "/claim_fast/ queue *settings* record grants moves *groups* *bounds* wake enlist lease *turns*", 10, 0, false)
+	settleScript    = newScript("settle", "/settle_fast/ queue *settings* record grants moves *groups* *bounds* wake", 1, 2, true)
+	extendScript    = newScript("extend", "queue *settings* record grants moves *groups* *bounds* wake", 2, 2, true)
+	watchScript     = newScript("watch", "queue *settings* record grants moves *groups* *bounds* wake enlist", 3, 0, true)
+	statsScript     = newScript("stats", "queue settings record grants moves groups bounds wake", 1, 0, true)
+	keysScript      = newScript("keys", "queue settings record grants moves groups bounds wake", 5, 0, true)
+	toldScript      = newScript("told", "queue settings record grants moves groups bounds wake", 1, 1, true)
+	getScript       = newScript("get", "queue settings record grants moves groups bounds wake byid", 2, 0, true)
+	cancelScript    = newScript("cancel", "cancel_fast queue settings record grants moves groups bounds wake byid", 3, 0, false)
+	editScript      = newScript("edit", "queue settings record grants moves groups bounds wake byid", 7, 0, false)
+	configureScript = newScript("configure", "queue settings record grants moves groups bounds wake", 7, 0, true)
+	listScript      = newScript("list", "queue settings record grants moves groups bounds wake byid select", 10, 0, true)
+	purgeScript     = newScript("purge", "queue settings record grants moves groups bounds wake byid select", 10, 0, false)
+	redriveScript   = newScript("redrive", "queue settings record grants moves groups bounds wake byid select", 10, 0, false)
+	repairScript    = newScript("repair", "queue settings record grants moves groups bounds wake", 5, 0, false)
 )
 
 // ScriptError is an answer of Redis to a script that none of the categories of package storage fits.

@@ -7,6 +7,7 @@
 -- Returns "ok", "leased", "dead", "done" or "none".
 
 ease()
+granted.all_out()
 sweep()
 
 local r = find(ARGV[2])

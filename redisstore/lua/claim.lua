@@ -20,6 +20,7 @@
 local self, poll = ARGV[6], tonumber(ARGV[7])
 
 ease()
+if #grants / GRANT_SIZE + math.ceil(ARGV[2] / GRANT_MOST) > MOST_GRANTS then granted.all_out() end -- to make room
 sweep()
 local swept = soonest
 
@@ -32,7 +33,7 @@ if paused == 0 then -- R15
       if uses(bit.lshift(1, priority)) then next_at = math.min(next_at, claim_keyless(priority)) end
     end
     if not uses(1023) then unuse(USE_AGAIN) end
-    next_at = (stopped or next_at <= now) and now or math.min(next_at, first_of(LEASES, USE_LEASES))
+    next_at = (stopped or next_at <= now) and now or math.min(next_at, first_end())
   end
 end
 if taken == 0 then count(EMPTY) end

@@ -12,6 +12,7 @@
 -- {"none"}, {"expired"}, or {"ordered"} where priority is refused.
 
 call("ZADD", WAITERS, "XX", 0, "-") -- refused at maxmemory, before anything is changed
+granted.all_out()
 sweep()
 
 local id, due = ARGV[2], ARGV[3]

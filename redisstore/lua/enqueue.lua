@@ -25,9 +25,10 @@ for i = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
 local blobs, ends = {}, {}
 for from = 1, #ids, CHUNK do
   for i, v in ipairs(call("HMGET", RECORDS, unpack(ids, from, math.min(#ids, from + CHUNK - 1)))) do
-    blobs[from + i - 1] = v
+    blobs[from + i - 1] = v or nil
   end
 end
+if grants ~= "" and next(blobs) then granted.all_out() end
 if #ids > 0 and uses(USE_WINDOWS) then ends = call("ZMSCORE", WINDOWS, unpack(ids)) end
 
 -- Records that are new in every respect are stored together.

@@ -8,6 +8,9 @@
 -- Returns a string with a byte for every record: 1 if it is extended, 0 if the lease was lost.
 
 ease()
+local tokens = {}
+for i = 4, #ARGV, 2 do tokens[#tokens + 1] = tonumber(ARGV[i]) end
+granted.some_out(tokens)
 sweep()
 
 local till, extended = now + tonumber(ARGV[2]), {}

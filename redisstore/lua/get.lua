@@ -6,6 +6,7 @@
 -- Returns {now, id, record, progress, instant of death}, and {now} if there is none.
 
 ease()
+granted.all_out()
 sweep()
 
 local id = ARGV[2]

@@ -150,45 +150,47 @@ end
 
 local idles = set_to.key_idle > 0 or pass ~= "" -- otherwise nothing stands there
 
-local function forget_key(g)
-  if g.stands then call("ZREM", TURNS, g.stands) end
-  call("HDEL", GROUPS, g.key)
-  call("ZREM", HEADS, g.key)
-  call("ZREM", SIZES, g.key)
-  if idles then call("ZREM", IDLE, g.key) end
-  g.served, g.stands, g.stored, g.was = nil, nil, nil, nil
-end
-
--- settle_key writes what has changed about a key.
-local function settle_key(g)
-  local moved = g.moved or not g.stored
-  g.changed, g.moved = false, false
-  if g.waiting + g.leased == 0 then return forget_key(g) end
-  call("HSET", GROUPS, g.key, pack(GROUP, g.served, g.number, g.joined, g.waiting, g.leased))
-  use(USE_WHOLE)
-  if not moved then return end
-  if g.waiting ~= g.was or g.unsure then call("ZADD", SIZES, -g.waiting, g.key) end
-  g.stored, g.was = true, g.waiting
-  local stands, since, priority, due = pack(">I7", g.number) .. g.key, place_turn(g)
-  if g.stands and (g.stands ~= stands or not since) then call("ZREM", TURNS, g.stands) end
-  g.stands, g.since, g.priority = since and stands, since or false, priority
-  if since then
-    call("ZADD", TURNS, number(band(priority) + since), stands)
-    use(bit.lshift(USE_TURNS, priority))
-    if since < soonest then soonest = since end
+do -- what is local here is not counted: a script may have 200 locals
+  local function forget_key(g)
+    if g.stands then call("ZREM", TURNS, g.stands) end
+    call("HDEL", GROUPS, g.key)
+    call("ZREM", HEADS, g.key)
+    call("ZREM", SIZES, g.key)
+    if idles then call("ZREM", IDLE, g.key) end
+    g.served, g.stands, g.stored, g.was = nil, nil, nil, nil
   end
-  if due then call("ZADD", HEADS, number(due), g.key) else call("ZREM", HEADS, g.key) end
-  if set_to.key_idle > 0 and due then
-    call("ZADD", IDLE, number(g.joined), g.key)
-  elseif idles then
-    call("ZREM", IDLE, g.key)
-  end
-end
 
-function groups.flush()
-  for i, g in ipairs(list) do
-    settle_key(g)
-    list[i] = nil
+  -- settle_key writes what has changed about a key.
+  local function settle_key(g)
+    local moved = g.moved or not g.stored
+    g.changed, g.moved = false, false
+    if g.waiting + g.leased == 0 then return forget_key(g) end
+    call("HSET", GROUPS, g.key, pack(GROUP, g.served, g.number, g.joined, g.waiting, g.leased))
+    use(USE_WHOLE)
+    if not moved then return end
+    if g.waiting ~= g.was or g.unsure then call("ZADD", SIZES, -g.waiting, g.key) end
+    g.stored, g.was = true, g.waiting
+    local stands, since, priority, due = pack(">I7", g.number) .. g.key, place_turn(g)
+    if g.stands and (g.stands ~= stands or not since) then call("ZREM", TURNS, g.stands) end
+    g.stands, g.since, g.priority = since and stands, since or false, priority
+    if since then
+      call("ZADD", TURNS, number(band(priority) + since), stands)
+      use(bit.lshift(USE_TURNS, priority))
+      if since < soonest then soonest = since end
+    end
+    if due then call("ZADD", HEADS, number(due), g.key) else call("ZREM", HEADS, g.key) end
+    if set_to.key_idle > 0 and due then
+      call("ZADD", IDLE, number(g.joined), g.key)
+    elseif idles then
+      call("ZREM", IDLE, g.key)
+    end
+  end
+
+  function groups.flush()
+    for i, g in ipairs(list) do
+      settle_key(g)
+      list[i] = nil
+    end
   end
 end
 

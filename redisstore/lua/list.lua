@@ -7,6 +7,7 @@
 -- seq are the position of the last record looked at, -1 and 0 if there was none.
 
 ease()
+granted.all_out()
 sweep()
 
 local reply = { now, 0, -1, 0 }

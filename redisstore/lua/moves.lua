@@ -1,7 +1,6 @@
 -- moves.lua has what happens to one record, and what time does to a queue.      R6 R7 R13
 
 local soonest = math.huge -- due time of what became claimable earlier than it was
-local NEVER = 281474976710655 -- 2^48 - 1 ms, beyond every instant
 local LEFT_OVER = 1000    -- records that a script moves beyond those that it was asked for, about
 
 -- keyed says whether a record stands in the order of its key. A plain script meets one with a key
@@ -126,12 +125,6 @@ local function find(id, r)
   end
 end
 
--- over returns the members of a zset that are over by now, in bounded number.
-local function over(key, used, most)
-  if not uses(used) then return {} end
-  return call("ZRANGE", key, "-inf", number(now), "BYSCORE", "LIMIT", 0, most)
-end
-
 -- first_of returns the lowest score of a zset.
 local function first_of(key, used)
   if not uses(used) then return math.huge end
@@ -141,31 +134,46 @@ local function first_of(key, used)
   return math.huge
 end
 
--- sweep works off what time has done to the queue.
-local function sweep()
-  local due, left = now >= q[SOON], SWEEP
-  for _, m in ipairs(due and over(LEASES, USE_LEASES, SWEEP) or {}) do
-    local r = load(string.sub(m, 7))
-    if r and r.leased and member(r) == m then lapse(r) else call("ZREM", LEASES, m) end
-    if groups and groups.given >= LEFT_OVER then break end
+-- first_end is when the first lease ends.
+local function first_end() return math.min(first_of(LEASES, USE_LEASES), granted.ends()) end
+
+local sweep
+do -- what is local here is not counted: a script may have 200 locals
+  local NEVER = 281474976710655 -- 2^48 - 1 ms, beyond every instant
+
+  -- over returns the members of a zset that are over by now, in bounded number.
+  local function over(key, used, most)
+    if not uses(used) then return {} end
+    return call("ZRANGE", key, "-inf", number(now), "BYSCORE", "LIMIT", 0, most)
   end
-  if groups then groups.expire_idle() end
-  due = now >= q[SOON] -- the successor of an idle record may have expired
-  while due and left > 0 do -- the successor of an expired record may have expired too
-    local late = over(EXPIRIES, USE_EXPIRIES, left)
-    if #late == 0 then break end
-    for _, m in ipairs(late) do
+
+  -- sweep works off what time has done to the queue.
+  function sweep()
+    local due, left = now >= q[SOON], SWEEP
+    if due then granted.ended_out() end
+    for _, m in ipairs(due and over(LEASES, USE_LEASES, SWEEP) or {}) do
       local r = load(string.sub(m, 7))
-      if r and not r.leased and member(r) == m then expire(r) else call("ZREM", EXPIRIES, m) end
+      if r and r.leased and member(r) == m then lapse(r) else call("ZREM", LEASES, m) end
+      if groups and groups.given >= LEFT_OVER then break end
     end
-    left = left - #late
+    if groups then groups.expire_idle() end
+    due = now >= q[SOON] -- the successor of an idle record may have expired
+    while due and left > 0 do -- the successor of an expired record may have expired too
+      local late = over(EXPIRIES, USE_EXPIRIES, left)
+      if #late == 0 then break end
+      for _, m in ipairs(late) do
+        local r = load(string.sub(m, 7))
+        if r and not r.leased and member(r) == m then expire(r) else call("ZREM", EXPIRIES, m) end
+      end
+      left = left - #late
+    end
+    if due then
+      local ended = over(WINDOWS, USE_WINDOWS, SWEEP)
+      if #ended > 0 then call("ZREMRANGEBYRANK", WINDOWS, 0, #ended - 1) end
+      set(SOON, math.min(first_end(), first_of(EXPIRIES, USE_EXPIRIES), first_of(WINDOWS, USE_WINDOWS), NEVER))
+    end
+    if groups then groups.trim() end
   end
-  if due then
-    local ended = over(WINDOWS, USE_WINDOWS, SWEEP)
-    if #ended > 0 then call("ZREMRANGEBYRANK", WINDOWS, 0, #ended - 1) end
-    set(SOON, math.min(first_of(LEASES, USE_LEASES), first_of(EXPIRIES, USE_EXPIRIES), first_of(WINDOWS, USE_WINDOWS), NEVER))
-  end
-  if groups then groups.trim() end
 end
 
 -- A script at maxmemory may go on if its first write does not grow anything.

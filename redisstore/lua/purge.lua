@@ -6,6 +6,7 @@
 -- Returns {count, more, at, seq} as list does.
 
 ease()
+granted.all_out()
 sweep()
 
 local found = {}

@@ -4,13 +4,13 @@
 --   "\1" id       its progress: what happened to it since, none if nothing did
 --   "\2" id       its successor, in the form of a record
 --   "\3" seq id   a finished record: when, length of its progress, progress, record
+--   "\4" token    a grant, by its first token: see grants.lua
 --
 -- Body, key and headers are opaque here. Other numbers are big-endian, as are those in members.
 
 local RECORD = ">BI6I6I6I6I6I4I2I4I4"
 local PROGRESS, PROGRESS_SIZE = ">BI6I6I4I4I7I6I2", 36
 local LEASED, FOLLOWED, DEDUPED, DONE_FLAG, HISTORY, KEYED_FLAG, UNTOLD_FLAG = 1, 2, 4, 8, 16, 32, 64
-local ATTEMPT, ATTEMPT_SIZE, MOST_ATTEMPTS, NOTE = ">I4I6I2B", 13, 10, 200
 local BODY = 46 -- where a record's key begins, headers and body follow
 
 -- A place is priority and due time in one number: the bands of the priorities follow one another.
@@ -55,22 +55,27 @@ local function progress_of(r)
   return pack(PROGRESS, flags, r.seq, r.due, r.attempts, r.deliveries, r.token, r.till, #r.by) .. r.by .. tail(r)
 end
 
--- note keeps an attempt that failed: its delivery, its end, who had it, the reason. A history is a
--- byte with the number of attempts, and those, oldest first.
-local function note(r, ended, reason)
-  if #reason > NOTE then
-    local n = NOTE -- not inside of a character
-    while n > 0 and bit.band(string.byte(reason, n + 1), 192) == 128 do n = n - 1 end
-    reason = string.sub(reason, 1, n)
+local note
+do -- what is local here is not counted: a script may have 200 locals
+  local ATTEMPT, ATTEMPT_SIZE, MOST_ATTEMPTS, NOTE = ">I4I6I2B", 13, 10, 200
+
+  -- note keeps an attempt that failed: its delivery, its end, who had it, the reason. A history is a
+  -- byte with the number of attempts, and those, oldest first.
+  function note(r, ended, reason)
+    if #reason > NOTE then
+      local n = NOTE -- not inside of a character
+      while n > 0 and bit.band(string.byte(reason, n + 1), 192) == 128 do n = n - 1 end
+      reason = string.sub(reason, 1, n)
+    end
+    local history = r.history or "\0"
+    local n, from = string.byte(history), 2
+    if n == MOST_ATTEMPTS then
+      local _, _, by, said = unpick(ATTEMPT, history, from)
+      n, from = n - 1, from + ATTEMPT_SIZE + by + said
+    end
+    r.history = string.char(n + 1) .. string.sub(history, from)
+      .. pack(ATTEMPT, r.deliveries, ended, #r.by, #reason) .. r.by .. reason
   end
-  local history = r.history or "\0"
-  local n, from = string.byte(history), 2
-  if n == MOST_ATTEMPTS then
-    local _, _, by, said = unpick(ATTEMPT, history, from)
-    n, from = n - 1, from + ATTEMPT_SIZE + by + said
-  end
-  r.history = string.char(n + 1) .. string.sub(history, from)
-    .. pack(ATTEMPT, r.deliveries, ended, #r.by, #reason) .. r.by .. reason
 end
 
 local function bury_blob(r, finished)

@@ -6,6 +6,7 @@
 -- Returns {count, skipped, more, at, seq} as list does, or "live" or "none" for an id that cannot be.
 
 ease()
+granted.all_out()
 sweep()
 
 local function redrive(m, blob, progress)

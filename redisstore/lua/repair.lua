@@ -3,7 +3,7 @@
 -- KEYS  1-18  of the queue, see state.lua
 -- ARGV  1    now     instant, "" for the server's clock
 --       2    dry     1 to change nothing, else 0
---       3    phase   what the step looks at: records, keys, numbers, or one of the other structures
+--       3    phase   what the step looks at: grants, records, keys, numbers, or one of the other structures
 --       4    cursor  of the step before in that phase, "0" begins
 --       5    limit   entries to look at, about
 -- Returns {checked, cursor, what, count, ...}: cursor is "0" when the phase is over, what a kind of
@@ -80,74 +80,91 @@ local function check_in_key(r, m)
   end
 end
 
-local function check_live(id, blob)
-  local progress = call("HGET", RECORDS, "\1" .. id)
-  local r = parse(id, blob, progress)
-  local m = member(r)
-  number_at_least(SEQ, r.seq)
-  if r.leased then
-    number_at_least(TOKEN, r.token)
-    wants(LEASES, m, r.till, USE_LEASES, "lease without place")
-  else
-    if progress and not uses(USE_AGAIN) and broken("structure not in use") then use(USE_AGAIN) end
-    if r.keylen == 0 then
-      wants(PLACES, m, band(r.priority) + r.due, bit.lshift(1, r.priority), "record without place")
+local check_grant, check_record
+do -- what is local here is not counted: a script may have 200 locals
+  local function check_live(id, blob)
+    local progress = call("HGET", RECORDS, "\1" .. id)
+    local r = parse(id, blob, progress)
+    local m = member(r)
+    number_at_least(SEQ, r.seq)
+    if r.leased then
+      number_at_least(TOKEN, r.token)
+      wants(LEASES, m, r.till, USE_LEASES, "lease without place")
+    else
+      if progress and not uses(USE_AGAIN) and broken("structure not in use") then use(USE_AGAIN) end
+      if r.keylen == 0 then
+        wants(PLACES, m, band(r.priority) + r.due, bit.lshift(1, r.priority), "record without place")
+      end
+      if r.expirein > 0 then
+        wants(EXPIRIES, m, r.first + r.expirein, USE_EXPIRIES, "record without expiry")
+      end
     end
-    if r.expirein > 0 then
-      wants(EXPIRIES, m, r.first + r.expirein, USE_EXPIRIES, "record without expiry")
+    if r.keylen > 0 then check_in_key(r, m) end
+    if r.successor and call("HEXISTS", RECORDS, "\2" .. id) == 0 and broken("successor missing") then
+      r.successor = false
+      call("HSET", RECORDS, "\1" .. id, progress_of(r))
     end
   end
-  if r.keylen > 0 then check_in_key(r, m) end
-  if r.successor and call("HEXISTS", RECORDS, "\2" .. id) == 0 and broken("successor missing") then
-    r.successor = false
-    call("HSET", RECORDS, "\1" .. id, progress_of(r))
-  end
-end
 
-local function check_successor(id, blob)
-  local r = load(id)
-  if not r then
-    if broken("successor without record") then
-      call("HDEL", RECORDS, "\2" .. id)
-      start(id, blob)
+  local function check_successor(id, blob)
+    local r = load(id)
+    if not r then
+      if broken("successor without record") then
+        call("HDEL", RECORDS, "\2" .. id)
+        start(id, blob)
+      end
+    elseif not r.successor and broken("successor without record") then
+      r.successor = true
+      call("HSET", RECORDS, "\1" .. id, progress_of(r))
+      use(USE_AGAIN)
     end
-  elseif not r.successor and broken("successor without record") then
-    r.successor = true
-    call("HSET", RECORDS, "\1" .. id, progress_of(r))
-    use(USE_AGAIN)
   end
-end
 
-local function check_finished(m, value)
-  local finished, progress = exhume(value)
-  local flags = string.byte(progress)
-  local key = bit.band(flags, DONE_FLAG) ~= 0 and DONE or DEAD
-  local name = string.sub(m, 7) .. "\0" .. string.sub(m, 1, 6)
-  number_at_least(SEQ, (unpick(">I6", m)))
-  if score(key, m) ~= finished and broken("finished record without place") then
-    call("ZADD", key, number(finished), m)
-    use(USE_WHOLE)
-  end
-  if key == DONE and not uses(USE_DONE) and broken("structure not in use") then use(USE_DONE) end
-  if bit.band(flags, UNTOLD_FLAG) ~= 0 and not score(UNTOLD, m) and broken("untold record without place") then
-    call("ZADD", UNTOLD, number(finished), m)
-    use(USE_WHOLE)
-  end
-  if not score(NAMES, name) and broken("finished record without name") then call("ZADD", NAMES, 0, name) end
-end
-
-local function check_record(field, value)
-  local kind, id = string.sub(field, 1, 1), string.sub(field, 2)
-  if kind == "\1" then
-    if call("HEXISTS", RECORDS, id) == 0 and broken("progress without record") then
-      call("HDEL", RECORDS, field)
+  local function check_finished(m, value)
+    local finished, progress = exhume(value)
+    local flags = string.byte(progress)
+    local key = bit.band(flags, DONE_FLAG) ~= 0 and DONE or DEAD
+    local name = string.sub(m, 7) .. "\0" .. string.sub(m, 1, 6)
+    number_at_least(SEQ, (unpick(">I6", m)))
+    if score(key, m) ~= finished and broken("finished record without place") then
+      call("ZADD", key, number(finished), m)
+      use(USE_WHOLE)
     end
-  elseif kind == "\2" then
-    check_successor(id, value)
-  elseif kind == "\3" then
-    check_finished(id, value)
-  else
-    check_live(field, value)
+    if key == DONE and not uses(USE_DONE) and broken("structure not in use") then use(USE_DONE) end
+    if bit.band(flags, UNTOLD_FLAG) ~= 0 and not score(UNTOLD, m) and broken("untold record without place") then
+      call("ZADD", UNTOLD, number(finished), m)
+      use(USE_WHOLE)
+    end
+    if not score(NAMES, name) and broken("finished record without name") then call("ZADD", NAMES, 0, name) end
+  end
+
+  -- check_grant looks at what is left of a grant that meta does not know, if it was lost. Who has not
+  -- left it since is still leased, as far as anybody can tell.
+  function check_grant(token, text)
+    if not broken("lease without place") then return end
+    local first = unpick(">I7", token)
+    granted.read(first, text, 2 ^ GRANT_MOST - 1, function(id, m, progress)
+      local r = load(id)
+      if r and member(r) == m and not call("HGET", RECORDS, "\1" .. id) and not score(PLACES, m) then
+        call("HSET", RECORDS, "\1" .. id, progress)
+      end
+    end)
+    call("HDEL", RECORDS, "\4" .. token)
+  end
+
+  function check_record(field, value)
+    local kind, id = string.sub(field, 1, 1), string.sub(field, 2)
+    if kind == "\1" then
+      if call("HEXISTS", RECORDS, id) == 0 and broken("progress without record") then
+        call("HDEL", RECORDS, field)
+      end
+    elseif kind == "\2" then
+      check_successor(id, value)
+    elseif kind == "\3" then
+      check_finished(id, value)
+    elseif kind ~= "\4" then
+      check_live(field, value)
+    end
   end
 end
 
@@ -235,6 +252,7 @@ local function check_bytes()
 end
 
 ease()
+granted.all_out()
 sweep()
 groups.flush()
 if call("ZCARD", MEMBERS) ~= call("ZCOUNT", MEMBERS, 0, 0) and broken("record in the wrong key") then
@@ -242,7 +260,14 @@ if call("ZCARD", MEMBERS) ~= call("ZCOUNT", MEMBERS, 0, 0) and broken("record in
   call("ZREMRANGEBYSCORE", MEMBERS, "-inf", "(0")
 end
 
-if phase == "records" then
+if phase == "grants" then
+  local page = call("HSCAN", RECORDS, cursor, "MATCH", "\4*", "COUNT", limit)
+  cursor = page[1]
+  for i = 1, #page[2], 2 do
+    checked = checked + 1
+    check_grant(string.sub(page[2][i], 2), page[2][i + 1])
+  end
+elseif phase == "records" then
   local page = call("HSCAN", RECORDS, cursor, "COUNT", limit)
   cursor = page[1]
   for i = 1, #page[2], 2 do

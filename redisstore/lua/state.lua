@@ -1,10 +1,10 @@
 -- state.lua begins every script: it names the keys of the queue, reads what the queue knows about
 -- itself and tells the time. It makes no function: a script may be done before it needs one.    R2
 --
--- KEYS  1  meta      hash  v: format, s: numbers and counters, c: configuration
+-- KEYS  1  meta      hash  v: format, s: numbers and counters, c: configuration, g: grants
 --       2  records   hash  see record.lua
 --       3  places    zset  waiting records, by priority and due time
---       4  leases    zset  leased records, by end of lease
+--       4  leases    zset  leased records, by end of lease; those in grants apart
 --       5  expiries  zset  waiting records that expire, by expiry
 --       6  windows   zset  ids in their dedup window, by its end
 --       7  dead      zset  dead records, by instant of death
@@ -20,7 +20,7 @@ local META, RECORDS, PLACES, LEASES, EXPIRIES, WINDOWS, DEAD, NAMES, WAITERS = u
 local call, pack, unpick, sub = redis.call, struct.pack, struct.unpack, string.sub
 local mask, lshift = bit.band, bit.lshift
 
-local FORMAT, STEP = "3", 10000
+local FORMAT, STEP = "4", 10000
 local BAND = 8796093022208 -- 2^43 ms, the year 2248: how far priorities are apart in places
 
 -- What is not in use costs nothing: the lowest ten bits of what is are the priorities that records may
@@ -29,7 +29,7 @@ local BAND = 8796093022208 -- 2^43 ms, the year 2248: how far priorities are apa
 local USE_LEASES, USE_EXPIRIES, USE_WINDOWS, USE_WAITERS = 1024, 2048, 4096, 8192
 local USE_WHOLE, USE_TURNS, USE_PARTS, USE_DONE, USE_AGAIN = 16384, 32768, 33554432, 67108864, 134217728
 
-local stored = call("HMGET", META, "v", "s", "c")
+local stored = call("HMGET", META, "v", "s", "c", "g")
 if stored[1] and stored[1] ~= FORMAT then
   return redis.error_reply("BIDEFORMAT " .. stored[1])
 end
@@ -42,6 +42,13 @@ local last_seq, last_token, last_clock, in_use, soon, widest = 0, 0, 0, USE_WAIT
 if hot then last_seq, last_token, last_clock, in_use, soon, widest = unpick(">I7I7I7I7I7I7", hot) end
 local paused, expire_in, max_deliveries = 0, 0, 0
 if stored[3] then paused, expire_in, max_deliveries = unpick(">BI6I4", stored[3]) end
+
+-- A grant is one entry for leases that one claim has given: of at most GRANT_MOST records with tokens
+-- one after the other, delivered for the first time, to which nothing else has happened. It is all
+-- the progress that these have. What stands here of each, in order: the first token, the end, and a bit
+-- for each record that is still in it. What it holds is in records, see grants.lua.
+local GRANT, GRANT_SIZE, GRANT_MOST, MOST_GRANTS = ">I7I6I6", 19, 48, 32
+local grants = stored[4] or ""
 
 -- The scripts for queues without keys, bounds and retention are a part of those for all queues.
 if not KEYS[10] and mask(in_use, USE_WHOLE) ~= 0 then return redis.error_reply("BIDEWHOLE") end

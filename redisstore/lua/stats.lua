@@ -26,7 +26,7 @@ end
 notify()
 save()
 local reply = { now, paused, expire_in, max_deliveries, pack_settings(set_to), delayed, ready,
-  call("ZCARD", LEASES), call("ZCARD", DEAD), call("ZCARD", DONE), call("HLEN", GROUPS), due < math.huge and due or -1 }
+  call("ZCARD", LEASES) + granted.count(), call("ZCARD", DEAD), call("ZCARD", DONE), call("HLEN", GROUPS), due < math.huge and due or -1 }
 for field = ENQUEUED, RARE.STEPS do reply[#reply + 1] = q[field] end
 for _, name in ipairs({ "dropped", "retained", "trimmed" }) do reply[#reply + 1] = numbers[name] end
 return reply

@@ -149,6 +149,6 @@ do -- what is local here is not counted: a script may have 200 locals
       local _, since = first_turn(p)
       if since then next_at = math.min(next_at, since) end
     end
-    return next_at <= now and now or math.min(next_at, first_of(LEASES, USE_LEASES))
+    return next_at <= now and now or math.min(next_at, first_end())
   end
 end

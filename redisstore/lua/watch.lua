@@ -13,7 +13,7 @@ sweep()
 local self, poll = ARGV[2], tonumber(ARGV[3])
 local wait = math.huge
 if paused == 0 then
-  wait = math.max(0, first_of(LEASES, USE_LEASES) - now)
+  wait = math.max(0, first_end() - now)
   for priority = 0, 9 do
     if uses(bit.lshift(1, priority)) then
       local base = band(priority)
