@@ -17,6 +17,9 @@ const (
 	holdAhead  = 100 * time.Millisecond // what no handler has begun by then is given back
 	maxAhead   = storage.MaxBatch / 2   // units claimed ahead
 	paceOver   = 5 * time.Millisecond   // the least time that a pace is measured over
+
+	manyPerSecond = 10_000           // messages, of which some are left to come together
+	gatherFor     = time.Millisecond // the claims that bring all there is are then apart
 )
 
 // tempo is how fast handlers finish, and what follows from it. The zero value knows nothing and has
@@ -53,6 +56,16 @@ func (p *tempo) claimed(took time.Duration) {
 func (p *tempo) ahead() int {
 	span := min(max(3*p.trip, leastAhead), mostAhead)
 	return min(int(p.perSecond*span.Seconds()), maxAhead)
+}
+
+// gather is how far claims of a queue are apart that bring all there is. Where messages come one after
+// the other, each is claimed at once; where there are many, a claim for every few of them, and a notice
+// before it, would cost more than all else that is done for them.
+func (p *tempo) gather() time.Duration {
+	if p.perSecond < manyPerSecond {
+		return 0
+	}
+	return gatherFor
 }
 
 // roomy says whether there is room for a claim that is worth its while: as long as handlers have more

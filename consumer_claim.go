@@ -41,6 +41,8 @@ func (r *run) dispatch(now time.Time) (idle []*source, again, next time.Time) {
 				r.contest = append(r.contest, s)
 				patient = earlier(patient, until)
 			}
+		case s.ready && s.sparse && now.Before(s.sent.Add(r.pace.gather())):
+			again = earlier(again, s.sent.Add(r.pace.gather()))
 		case s.ready:
 			r.contest = append(r.contest, s)
 			waiting = true
@@ -142,6 +144,7 @@ func (r *run) claim(s *source, n int) {
 		s.failures, s.ready = 0, got.Next <= 0
 		s.next = replied.Add(got.Next)
 	}
+	s.sparse = !s.ready
 	s.ahead += len(units)
 	r.ahead = append(r.ahead, units...)
 	r.begin(replied)

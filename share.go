@@ -18,8 +18,9 @@ type source struct {
 	ordered    bool // the queue is, as far as is known: only looked at for batches
 
 	ready    bool      // a claim may find something
+	sparse   bool      // the last claim has brought all there was
 	asked    int       // handlers that the claim under way is for, 0 if there is none
-	sent     time.Time // when that claim was begun
+	sent     time.Time // when the last claim was begun
 	next     time.Time // ready from then on, zero if only a notice makes it so
 	failures int       // claims that failed since the last one that worked
 
