@@ -85,7 +85,7 @@ var (
 	getScript       = newScript("get", "queue settings record moves groups bounds wake byid", 2, 0, true)
 	cancelScript    = newScript("cancel", "cancel_fast queue settings record moves groups bounds wake byid", 3, 0, false)
 	editScript      = newScript("edit", "queue settings record moves groups bounds wake byid", 7, 0, false)
-	configureScript = newScript("configure", "queue settings record moves groups bounds wake", 7, 0, true)
+	configureScript = newScript("configure", "queue settings record moves groups bounds wake", 8, 0, true)
 	listScript      = newScript("list", "queue settings record moves groups bounds wake byid select", 10, 0, true)
 	purgeScript     = newScript("purge", "queue settings record moves groups bounds wake byid select", 10, 0, false)
 	redriveScript   = newScript("redrive", "queue settings record moves groups bounds wake byid select", 10, 0, false)

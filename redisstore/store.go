@@ -48,8 +48,9 @@ type Store struct {
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // goroutines that listen
 
-	whole     sync.Map // names of queues that have keys, bounds or retention
+	whole     sync.Map // names of queues, and of shards, that have keys, bounds or retention
 	named     sync.Map // the keys of queues that calls were made on
+	spreads   sync.Map // by name of queue, what is known about those that are spread over shards
 	listed    sync.Map // by name of queue, when this process has put it into the list of queues
 	watches   *watches
 	lockWaits lockWaits

@@ -39,6 +39,9 @@ end
 
 groups = {}
 
+-- share is what a shard may hold of what the whole queue may.
+function groups.share(n) return spread and math.ceil(n / spread.shards) or n end
+
 local function retains()
   return set_to.retain_for + set_to.retain_count + set_to.retain_bytes > 0
 end
