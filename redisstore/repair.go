@@ -84,10 +84,7 @@ func (s *Store) repairAt(ctx context.Context, now time.Time, at shard, r storage
 }
 
 // relist makes sure that the list of queues has a queue that exists.
-func (s *Store) relist(ctx context.Context, queue string, dry bool) error {
-	if dry {
-		return nil
-	}
+func (s *Store) relist(ctx context.Context, queue string) error {
 	s.listed.Delete(queue)
 	return s.enlist(ctx, queue)
 }

@@ -90,6 +90,11 @@ var (
 	purgeScript     = newScript("purge", "queue settings record moves groups bounds wake byid select", 10, 0, false)
 	redriveScript   = newScript("redrive", "queue settings record moves groups bounds wake byid select", 10, 0, false)
 	repairScript    = newScript("repair", "queue settings record moves groups bounds wake", 5, 0, false)
+
+	shardScanScript   = newScript("shard_scan", "", 4, 0, true)
+	shardFreeScript   = newScript("shard_free", "", 2, 0, true)
+	shardAdoptScript  = newScript("shard_adopt", "queue settings record moves groups bounds wake", 3, 0, false)
+	shardForgetScript = newScript("shard_forget", "queue settings record moves groups bounds wake", 2, 0, true)
 )
 
 // ScriptError is an answer of Redis to a script that none of the categories of package storage fits.

@@ -188,10 +188,20 @@ func (g *gathering) one(i int, c storage.Claim) {
 		claimed.Records[k].Seq = g.layout.spreadSeq(claimed.Records[k].Seq, i)
 	}
 	g.got.Records = append(g.got.Records, claimed.Records...)
-	g.got.Next = min(g.got.Next, claimed.Next)
-	if claimed.Now.After(g.got.Now) {
-		g.got.Now = claimed.Now
+	if ahead := claimed.Now.Sub(g.got.Now); ahead > 0 || g.got.Now.IsZero() { // the shards' clocks differ
+		g.got.Next, g.got.Now = later(g.got.Next, -max(ahead, 0)), claimed.Now
+		g.got.Next = min(g.got.Next, claimed.Next)
+	} else {
+		g.got.Next = min(g.got.Next, later(claimed.Next, ahead))
 	}
+}
+
+// later is a wait seen from another instant.
+func later(wait, by time.Duration) time.Duration {
+	if wait == 0 || wait == storage.Forever {
+		return wait
+	}
+	return max(0, wait+by)
 }
 
 // isDown says whether a shard could not be reached a moment ago.

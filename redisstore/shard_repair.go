@@ -32,7 +32,13 @@ func (s *Store) repairSpread(ctx context.Context, now time.Time, queue string, l
 	}
 	switch {
 	case done.Next == "" && i+1 == len(l.shards):
-		return done, s.relist(ctx, queue, r.DryRun)
+		if r.DryRun {
+			return done, nil
+		}
+		if _, err := s.settleLayout(ctx, queue); err != nil {
+			return done, err
+		}
+		return done, s.relist(ctx, queue)
 	case done.Next == "":
 		done.Next = strconv.Itoa(i+1) + "/" + phases[0] + ":0"
 	case i > 0:

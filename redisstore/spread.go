@@ -73,6 +73,9 @@ func (s *Store) know(queue string, l *layout, c storage.QueueConfig) {
 			sp.know(l, c)
 		}
 	}
+	if len(l.counts) > 1 {
+		s.settleLater(queue)
+	}
 }
 
 // shardOf returns the shard of a name as far as is known.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -47,6 +48,9 @@ type Store struct {
 	life context.Context // ends with Close
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // goroutines that listen
+
+	settling  sync.Map // by name of queue, those whose older layouts this process waits to be rid of
+	settleIn  time.Duration
 
 	whole     sync.Map // names of queues, and of shards, that have keys, bounds or retention
 	named     sync.Map // the keys of queues that calls were made on
@@ -115,6 +119,7 @@ func OpenWith(ctx context.Context, url string, o Options) (*Store, error) {
 		topicKeys: topicKeys(o.Namespace),
 		lockWaits: lockWaits{calls: map[string]*lockWait{}},
 		address:   t.String(),
+		settleIn:  settleFirst,
 		life:      life,
 		end:       end,
 	}

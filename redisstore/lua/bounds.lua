@@ -85,6 +85,9 @@ do -- what is local here is not counted: a script may have 200 locals
     tally("done_bytes", payload_size(r))
   end
 
+  -- adopt counts the bytes of a done record that another shard has kept.
+  function groups.adopt(r) tally("done_bytes", payload_size(r)) end
+
   -- mourn marks a record that is about to be dead as untold.
   function groups.mourn(r, at)
     if set_to.tell_dead == 0 then return end
