@@ -20,9 +20,11 @@ func (s *Store) Configure(ctx context.Context, queue string, e storage.ConfigEdi
 		return storage.QueueConfig{}, err
 	}
 	l, stored, err := s.truth(ctx, queue)
-	stored.Shards = l.configured()
-	if err != nil || e == (storage.ConfigEdit{}) {
-		return stored, err
+	if err != nil {
+		return storage.QueueConfig{}, err
+	}
+	if stored.Shards = l.configured(); e == (storage.ConfigEdit{}) {
+		return stored, nil
 	}
 	if err := s.enlist(ctx, queue); err != nil {
 		return storage.QueueConfig{}, err

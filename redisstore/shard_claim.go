@@ -49,8 +49,9 @@ type gathering struct {
 	layout *layout
 
 	mu  sync.Mutex
-	got storage.Claimed
-	err error // of a shard
+	got  storage.Claimed
+	more []int // shards that have more than they were asked for
+	err  error // of a shard
 }
 
 func (g *gathering) gather() {
@@ -64,13 +65,18 @@ func (g *gathering) gather() {
 		g.ask(likely[:n])
 		likely = likely[n:]
 	}
-	if len(likely) > 0 {
-		g.got.Next = 0 // what they have nobody has asked for
-	}
 	for len(g.got.Records) == 0 && len(others) > 0 {
 		n := g.atOnce(len(others))
 		g.ask(others[:n])
 		others = others[n:]
+	}
+	for len(g.more) > 0 && g.wants() { // each has given its part, and has more
+		more := g.more[:g.atOnce(len(g.more))]
+		g.more = g.more[len(more):]
+		g.ask(more)
+	}
+	if len(likely)+len(g.more) > 0 {
+		g.got.Next = 0 // nobody has asked for what they have
 	}
 	for _, i := range others {
 		g.got.Next = min(g.got.Next, g.store.watches.expects(g.name(i)))
@@ -188,6 +194,10 @@ func (g *gathering) one(i int, c storage.Claim) {
 		claimed.Records[k].Seq = g.layout.spreadSeq(claimed.Records[k].Seq, i)
 	}
 	g.got.Records = append(g.got.Records, claimed.Records...)
+	if len(claimed.Records) == c.Limit && claimed.Next == 0 {
+		g.more = append(g.more, i)
+		claimed.Next = storage.Forever // until it is known how much more
+	}
 	if ahead := claimed.Now.Sub(g.got.Now); ahead > 0 || g.got.Now.IsZero() { // the shards' clocks differ
 		g.got.Next, g.got.Now = later(g.got.Next, -max(ahead, 0)), claimed.Now
 		g.got.Next = min(g.got.Next, claimed.Next)

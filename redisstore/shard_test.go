@@ -65,7 +65,40 @@ func (e *spreading) Configure(ctx context.Context, queue string, edit storage.Co
 }
 
 // notSpread are the rules that a queue of several shards does not keep as a whole, only each shard.
-var notSpread = map[string]string{}
+var notSpread = map[string]string{
+	"R03ClaimOrder":           "records of several keys or ids are claimed in the order of each shard",
+	"R03Arrival":              "records of several keys or ids are claimed in the order of each shard",
+	"R03Limits":               "records of several keys or ids are claimed in the order of each shard",
+	"R03PastDueDoesNotPush":   "records of several keys or ids are claimed in the order of each shard",
+	"R03KeysBesideKeyless":    "records of several keys or ids are claimed in the order of each shard",
+	"R03BusyKeyStarvesNobody": "records of several keys or ids are claimed in the order of each shard",
+	"R03Scope":                "records of several keys or ids are claimed in the order of each shard",
+	"R03Group":                "records of several keys or ids are claimed in the order of each shard",
+	"R14CountsAddUp":          "records of several keys or ids are claimed in the order of each shard",
+	"R18Keyless":              "records of several keys or ids are claimed in the order of each shard",
+	"R01Enqueue":              "arrival, and so the place among records of the same instant, is that of the shard",
+	"R07LastRetry":            "arrival, and so the place among records of the same instant, is that of the shard",
+	"R10Edit":                 "arrival, and so the place among records of the same instant, is that of the shard",
+	"R19DoneBlocksNoID":       "arrival, and so the place among records of the same instant, is that of the shard",
+	"Redrive":                 "arrival, and so the place among records of the same instant, is that of the shard",
+	"List":                    "arrival, and so the place among records of the same instant, is that of the shard",
+	"ListStates":              "arrival, and so the place among records of the same instant, is that of the shard",
+	"R12Refuse":               "bounds and limits of the whole queue are divided over the shards",
+	"R12DropOldest":           "bounds and limits of the whole queue are divided over the shards",
+	"R12BothBounds":           "bounds and limits of the whole queue are divided over the shards",
+	"R12AlwaysFits":           "bounds and limits of the whole queue are divided over the shards",
+	"R12Excess":               "bounds and limits of the whole queue are divided over the shards",
+	"R19Limits":               "bounds and limits of the whole queue are divided over the shards",
+	"R19DeadLimits":           "bounds and limits of the whole queue are divided over the shards",
+	"R13ManyIdle":             "each shard works off so many",
+	"R11Refuses":              "Ordered cannot change while there are several shards",
+	"R08TwoClaimers":          "a process that waits at another shard may be woken for nothing",
+	"IdentityTable":           "records of several keys or ids are claimed in the order of each shard",
+	"IdentityNewest":          "the sequence is made of that of the shard and its number",
+	"R01RoundTrip":            "the sequence is made of that of the shard and its number",
+	"IdentityReplace":         "an id names a message together with its key",
+	"UnknownQueue":            "the queue exists, as it is spread before its first call",
+}
 
 func TestSpreadEngine(t *testing.T) {
 	t.Parallel()
