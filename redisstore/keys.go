@@ -17,10 +17,10 @@ var structures = [...]string{
 const plainStructures = 9
 
 // queueKeys returns the keys of a queue. They share a hash tag, so that a Cluster keeps them
-// together. Each shard of a queue has keys, and a tag, of its own: the number behind the name.
+// together. Each shard of a queue has keys, and a tag, of its own, see shardTag.
 func queueKeys(namespace, queue string) []string {
-	queue, number := cutShard(queue)
-	prefix := "bide:{" + namespace + "/" + queue + "/" + number + "}:"
+	queue, i := cutShard(queue)
+	prefix := "bide:{" + shardTag(namespace+"/"+queue+"/", i) + "}:"
 	keys := make([]string, len(structures))
 	for i, s := range structures {
 		keys[i] = prefix + s

@@ -48,12 +48,12 @@ func shardName(queue string, i int) string {
 }
 
 // cutShard is the reverse of shardName.
-func cutShard(name string) (queue, number string) {
+func cutShard(name string) (queue string, i int) {
 	queue, number, ok := strings.Cut(name, "#")
-	if !ok {
-		number = "0"
+	if ok {
+		i, _ = strconv.Atoi(number) // which shardName has written
 	}
-	return queue, number
+	return queue, i
 }
 
 // layout says over how many shards a queue is spread. It does not change.
