@@ -32,6 +32,9 @@ func (at *shard) mark(now string) string {
 	if at.layout == "" && !at.stamps {
 		return now
 	}
+	if now == "" && !at.asks {
+		return "              " + at.layout
+	}
 	mode := " "
 	if at.asks {
 		mode = "?"

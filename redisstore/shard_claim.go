@@ -48,7 +48,7 @@ type gathering struct {
 	claim  storage.Claim
 	layout *layout
 
-	mu  sync.Mutex
+	mu   sync.Mutex
 	got  storage.Claimed
 	more []int // shards that have more than they were asked for
 	err  error // of a shard

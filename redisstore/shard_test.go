@@ -22,13 +22,16 @@ type spreading struct {
 
 func (e *spreading) spread(ctx context.Context, queue string) error {
 	done, _ := e.once.LoadOrStore(queue, sync.OnceValue(func() error {
-		if storage.CheckQueue(queue) != nil || ctx.Err() != nil {
-			return nil
+		if storage.CheckQueue(queue) == nil && ctx.Err() == nil {
+			_, err := e.Engine.Configure(ctx, queue, storage.ConfigEdit{Shards: &e.shards})
+			return err
 		}
-		_, err := e.Engine.Configure(ctx, queue, storage.ConfigEdit{Shards: &e.shards})
-		return err
+		return nil
 	}))
-	return done.(func() error)()
+	if spread, ok := done.(func() error); ok {
+		return spread()
+	}
+	return nil
 }
 
 func (e *spreading) Enqueue(ctx context.Context, now time.Time, queue string, recs []storage.Record) ([]storage.EnqueueResult, error) {

@@ -49,8 +49,8 @@ type Store struct {
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // goroutines that listen
 
-	settling  sync.Map // by name of queue, those whose older layouts this process waits to be rid of
-	settleIn  time.Duration
+	settling sync.Map // by name of queue, those whose older layouts this process waits to be rid of
+	settleIn time.Duration
 
 	whole     sync.Map // names of queues, and of shards, that have keys, bounds or retention
 	named     sync.Map // the keys of queues that calls were made on

@@ -103,7 +103,7 @@ local function enqueue(i, id, rest)
     old = find(id)
   end
   touched[id] = true
-  if spread and spread.asks and not old and not (key ~= "" and group(key).served) then -- neither id nor key is in use here
+  if asks and not old and not (key ~= "" and group(key).served) then -- neither id nor key is in use here
     local open = ends[i] and tonumber(ends[i]) > now
     if open and onlive ~= 0 then call("ZREM", WINDOWS, id) end
     if not open or onlive ~= 0 then return pack(RESULT, 5, 0, 0) end

@@ -33,13 +33,15 @@ local stored = call("HMGET", META, "v", "s", "c")
 
 -- In a queue of several shards the layout stands behind the format, and behind now the layout that the call
 -- was made for: thirteen characters of now, a space or, if records may live elsewhere, a question mark, and v.
-local spread = nil
+local asks = false
 if #ARGV[1] > 13 or stored[1] and stored[1] ~= FORMAT then
   local has = stored[1] or ""
-  if has ~= "" and string.match(has, "^%S*") ~= FORMAT then return redis.error_reply("BIDEFORMAT " .. has) end
-  if sub(ARGV[1], 15) ~= has then return redis.error_reply("BIDELAYOUT " .. has) end
-  spread = { shards = tonumber(string.match(has, " %d+ .-(%d+)$") or 1), asks = sub(ARGV[1], 14, 14) == "?" }
-  ARGV[1] = string.match(sub(ARGV[1], 1, 13), "%d*$")
+  if sub(ARGV[1], 15) ~= has then
+    local known = has == "" or string.match(has, "^%S*") == FORMAT
+    return redis.error_reply((known and "BIDELAYOUT " or "BIDEFORMAT ") .. has)
+  end
+  asks = string.byte(ARGV[1], 14) == 63
+  ARGV[1] = string.byte(ARGV[1], 13) == 32 and "" or string.match(sub(ARGV[1], 1, 13), "%d*$")
 end
 
 -- The first of the numbers: those that most calls need, HOT_SIZE bytes. Up to soon nothing ends that
