@@ -100,6 +100,7 @@ var notSpread = map[string]string{
 	"IdentityNewest":          "the sequence is made of that of the shard and its number",
 	"R01RoundTrip":            "the sequence is made of that of the shard and its number",
 	"IdentityReplace":         "an id names a message together with its key",
+	"R20Shards":               "the tests of spread queues hide the number",
 	"UnknownQueue":            "the queue exists, as it is spread before its first call",
 }
 
