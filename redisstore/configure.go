@@ -35,8 +35,11 @@ func (s *Store) Configure(ctx context.Context, queue string, e storage.ConfigEdi
 			return storage.QueueConfig{}, err
 		}
 		config, done, err := s.reconfigure(ctx, queue, l, stored, config)
-		if err != nil || done {
-			return config, err
+		if err != nil {
+			return storage.QueueConfig{}, err
+		}
+		if done {
+			return config, nil
 		}
 		if l, stored, err = s.truth(ctx, queue); err != nil {
 			return storage.QueueConfig{}, err

@@ -101,6 +101,7 @@ var notSpread = map[string]string{
 	"R01RoundTrip":            "the sequence is made of that of the shard and its number",
 	"IdentityReplace":         "an id names a message together with its key",
 	"R20Shards":               "the tests of spread queues hide the number",
+	"R11OneAfterTheOther":     "records of several keys or ids are claimed in the order of each shard",
 	"UnknownQueue":            "the queue exists, as it is spread before its first call",
 }
 
