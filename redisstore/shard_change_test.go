@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,14 +22,24 @@ import (
 // each key is kept, and in the end one count is left.
 func TestShardsChangeUnderLoad(t *testing.T) {
 	t.Parallel()
-	l := &shardLoad{t: t, queue: storagetest.NewQueueName(), seen: map[string]int{}, last: map[string]int{}}
+	for _, ordered := range []bool{true, false} {
+		t.Run(map[bool]string{true: "Ordered", false: "WithoutOrder"}[ordered], func(t *testing.T) {
+			t.Parallel()
+			changeUnderLoad(t, ordered)
+		})
+	}
+}
+
+func changeUnderLoad(t *testing.T, ordered bool) {
+	t.Helper()
+	l := &shardLoad{t: t, ordered: ordered, queue: storagetest.NewQueueName(), seen: map[string]int{}, last: map[string]int{}}
 	url := redistest.Shared(t).URL()
 	for range 4 {
 		s := openQuiet(t, url)
 		s.settleIn = 20 * time.Millisecond
 		l.stores = append(l.stores, s)
 	}
-	_, err := l.stores[0].Configure(t.Context(), l.queue, storage.ConfigEdit{Ordered: new(true)})
+	_, err := l.stores[0].Configure(t.Context(), l.queue, storage.ConfigEdit{Ordered: &ordered})
 	assert.NoError(t, err)
 
 	var producers, consumers sync.WaitGroup
@@ -74,15 +85,17 @@ func TestShardsChangeUnderLoad(t *testing.T) {
 	t.Logf("%d messages", l.stored.Load())
 }
 
-// shardLoad is producers and consumers of one ordered queue.
+// shardLoad is producers and consumers of one queue. Where it is not ordered half of the messages have no key,
+// some are delayed and some are tried again.
 type shardLoad struct {
-	t      *testing.T
-	queue  string
-	stores []*Store
-	stored atomic.Int64
-	acked  atomic.Int64
-	over   atomic.Int64
-	end    atomic.Bool
+	t       *testing.T
+	ordered bool
+	queue   string
+	stores  []*Store
+	stored  atomic.Int64
+	acked   atomic.Int64
+	over    atomic.Int64
+	end     atomic.Bool
 
 	mu   sync.Mutex
 	seen map[string]int // acks by id
@@ -98,7 +111,12 @@ func (l *shardLoad) produce(p int) {
 		for range 1 + rand.IntN(10) {
 			key := fmt.Sprint("p", p, "k", rand.IntN(12))
 			numbers[key]++
-			recs = append(recs, storage.Record{ID: fmt.Sprint(key, "n", numbers[key]), Key: key, DedupFor: time.Second})
+			r := storage.Record{ID: fmt.Sprint(key, "n", numbers[key]), Key: key, DedupFor: time.Second}
+			if !l.ordered {
+				r.Delay = time.Duration(rand.IntN(20)) * time.Millisecond
+				r.Key = []string{key, ""}[numbers[key]%2]
+			}
+			recs = append(recs, r)
 		}
 		for again := range 1 + rand.IntN(2) {
 			results, err := l.stores[(p+round)%4].Enqueue(l.t.Context(), time.Time{}, l.queue, recs)
@@ -139,15 +157,16 @@ func (l *shardLoad) consume(ctx context.Context, c int) {
 			continue
 		}
 		var ss []storage.Settlement
+		acks := int64(0)
 		l.mu.Lock()
 		for _, r := range claimed.Records {
-			var n int
-			_, err := fmt.Sscanf(r.ID[len(r.Key):], "n%d", &n)
-			if err != nil || n != l.last[r.Key]+1 {
-				l.t.Errorf("%s after %d", r.ID, l.last[r.Key])
+			if !l.ordered && rand.IntN(10) == 0 {
+				ss = append(ss, storage.Settlement{Receipt: r.Receipt(l.queue), Verdict: storage.Retry, Delay: time.Millisecond})
+				continue
 			}
-			l.last[r.Key] = n
+			l.inOrder(&r)
 			l.seen[r.ID]++
+			acks++
 			ss = append(ss, storage.Settlement{Receipt: r.Receipt(l.queue), Verdict: storage.Ack})
 		}
 		l.mu.Unlock()
@@ -159,6 +178,18 @@ func (l *shardLoad) consume(ctx context.Context, c int) {
 		if err != nil || len(lost) > 0 {
 			l.t.Errorf("settle: %v %v", lost, err)
 		}
-		l.acked.Add(int64(len(ss) - len(lost)))
+		l.acked.Add(acks)
 	}
+}
+
+// inOrder fails unless a record of an ordered queue is the next of its key.
+func (l *shardLoad) inOrder(r *storage.Record) {
+	if !l.ordered {
+		return
+	}
+	n, err := strconv.Atoi(r.ID[len(r.Key)+1:])
+	if err != nil || n != l.last[r.Key]+1 {
+		l.t.Errorf("%s after %d", r.ID, l.last[r.Key])
+	}
+	l.last[r.Key] = n
 }
