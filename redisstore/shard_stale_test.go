@@ -20,6 +20,13 @@ func TestOldLayoutDoesNothing(t *testing.T) {
 	fresh := openQuiet(t, url)
 	for name, call := range map[string]func(t *testing.T, old *Store, queue string){
 		"enqueue": func(t *testing.T, old *Store, queue string) {
+			for i := range 40 { // what has moved stays away from its old home
+				put(t, fresh, queue, storage.Record{ID: "moved" + strconv.Itoa(i)})
+			}
+			for i := range 40 {
+				again := put(t, old, queue, storage.Record{ID: "moved" + strconv.Itoa(i)})
+				assert.Equal(t, again[0].Outcome, storage.Duplicate)
+			}
 			for i := range 40 {
 				put(t, old, queue, storage.Record{ID: "new" + strconv.Itoa(i)})
 				again := put(t, fresh, queue, storage.Record{ID: "new" + strconv.Itoa(i)})
