@@ -35,6 +35,7 @@ func ownEdit(e storage.ConfigEdit) storage.ConfigEdit {
 	own(&e.Paused)
 	own(&e.ExpireIn)
 	own(&e.MaxDeliveries)
+	own(&e.Shards)
 	own(&e.Ordered)
 	own(&e.KeyLimit)
 	own(&e.MinBatch)

@@ -79,7 +79,7 @@ func (q *queue) appendConfig(b []byte) []byte {
 }
 
 // configNumbers are the fields of a configuration, a new one last.
-func configNumbers(c storage.QueueConfig) [14]int64 {
+func configNumbers(c storage.QueueConfig) [15]int64 {
 	flag := func(b bool) int64 {
 		if b {
 			return 1
@@ -91,11 +91,12 @@ func configNumbers(c storage.QueueConfig) [14]int64 {
 		int64(c.MaxLen), int64(c.MaxPerKey), int64(c.Overflow),
 		c.RetainFor.Milliseconds(), int64(c.RetainCount), c.RetainBytes,
 		c.DeadFor.Milliseconds(), int64(c.DeadCount), flag(c.TellDead),
+		int64(c.Shards),
 	}
 }
 
 func (r *reader) config(c *storage.QueueConfig) {
-	var n [14]int64
+	var n [15]int64
 	set := r.int()
 	for i := range n {
 		if set&(1<<i) != 0 {
@@ -109,6 +110,7 @@ func (r *reader) config(c *storage.QueueConfig) {
 	c.MaxLen, c.MaxPerKey, c.Overflow = int(n[5]), int(n[6]), storage.Overflow(n[7]&0xff)
 	c.RetainFor, c.RetainCount, c.RetainBytes = r.span(n[8]), int(n[9]), n[10]
 	c.DeadFor, c.DeadCount, c.TellDead = r.span(n[11]), int(n[12]), n[13] == 1
+	c.Shards = int(n[14])
 }
 
 // span is a number of milliseconds.

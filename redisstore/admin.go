@@ -73,7 +73,28 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 	if err := cmp.Or(storage.CheckNow(now), storage.CheckQueue(queue)); err != nil {
 		return storage.Stats{}, err
 	}
-	m, err := s.run(ctx, statsScript, queue, milli(now))
+	var sum storage.Stats
+	err := s.over(ctx, queue, func(l *layout) error {
+		parts := make([]storage.Stats, len(l.shards))
+		err := l.each(func(i int, at shard) error {
+			var err error
+			parts[i], err = s.statsAt(ctx, now, at)
+			return err
+		})
+		sum = parts[0]
+		for i := range parts[1:] {
+			addStats(&sum, &parts[1+i])
+		}
+		sum.Config.Shards = l.configured()
+		return err
+	})
+	return sum, err
+}
+
+// statsAt counts one shard.
+func (s *Store) statsAt(ctx context.Context, now time.Time, at shard) (storage.Stats, error) {
+	queue := at.name
+	m, err := s.run(ctx, statsScript, at, milli(now))
 	if err != nil {
 		return storage.Stats{}, err
 	}
@@ -83,18 +104,12 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 		return storage.Stats{}, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"stats", err})
 	}
 	st := storage.Stats{}
-	t := &st.Total
-	numbers := []*int64{
-		&st.Delayed, &st.Ready, &st.Leased, &st.Dead, &st.Done, &st.Keys, new(int64),
-		&t.Enqueued, &t.Claimed, &t.Acked, &t.Wakeups, &t.EmptyClaims,
-		&t.Duplicates, &t.Replaced, &t.Reruns, &t.Retried, &t.Released,
-		&t.Lapsed, &t.Died, &t.Redriven, &t.Expired, &t.Canceled, &t.Purged,
-		&t.ClockSteps, &t.Dropped, &t.Retained, &t.Trimmed,
-	}
+	var due int64
+	numbers := statsNumbers(&st, &due)
 	read, err := ints(reply[5:])
-	var at int64
+	var ms int64
 	if err == nil {
-		at, err = reply[0].AsInt64()
+		ms, err = reply[0].AsInt64()
 	}
 	if err == nil {
 		st.Config, err = readConfig(reply[1:5])
@@ -105,11 +120,37 @@ func (s *Store) Stats(ctx context.Context, now time.Time, queue string) (storage
 	for i, n := range numbers {
 		*n = read[i]
 	}
-	st.Now = instant(at)
-	if due := *numbers[6]; due >= 0 {
+	st.Now = instant(ms)
+	if due >= 0 {
 		st.NextDue = instant(due)
 	}
 	return st, nil
+}
+
+// statsNumbers are the numbers of a queue, in the order of stats.lua.
+func statsNumbers(st *storage.Stats, due *int64) []*int64 {
+	t := &st.Total
+	return []*int64{
+		&st.Delayed, &st.Ready, &st.Leased, &st.Dead, &st.Done, &st.Keys, due,
+		&t.Enqueued, &t.Claimed, &t.Acked, &t.Wakeups, &t.EmptyClaims,
+		&t.Duplicates, &t.Replaced, &t.Reruns, &t.Retried, &t.Released,
+		&t.Lapsed, &t.Died, &t.Redriven, &t.Expired, &t.Canceled, &t.Purged,
+		&t.ClockSteps, &t.Dropped, &t.Retained, &t.Trimmed,
+	}
+}
+
+// addStats counts another shard in.
+func addStats(sum, more *storage.Stats) {
+	to, from := statsNumbers(sum, new(int64)), statsNumbers(more, new(int64))
+	for i := range to {
+		*to[i] += *from[i]
+	}
+	if more.Now.After(sum.Now) {
+		sum.Now = more.Now
+	}
+	if d := more.NextDue; !d.IsZero() && (sum.NextDue.IsZero() || d.Before(sum.NextDue)) {
+		sum.NextDue = d
+	}
 }
 
 func flag(b bool) string {

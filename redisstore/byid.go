@@ -18,15 +18,27 @@ func (s *Store) Get(ctx context.Context, now time.Time, queue, id string) (stora
 	if err := cmp.Or(storage.CheckNow(now), storage.CheckQueue(queue), storage.CheckID(id)); err != nil {
 		return storage.Record{}, err
 	}
-	m, err := s.run(ctx, getScript, queue, milli(now), id)
+	var found storage.Record
+	err := s.over(ctx, queue, func(l *layout) error {
+		r, i, err := s.find(ctx, now, l, id)
+		found = r
+		found.Seq = l.spreadSeq(r.Seq, i)
+		return err
+	})
+	return found, err
+}
+
+// getAt returns the record that an id means in one shard.
+func (s *Store) getAt(ctx context.Context, now time.Time, at shard, id string) (storage.Record, error) {
+	m, err := s.run(ctx, getScript, at, milli(now), id)
 	if err != nil {
 		return storage.Record{}, err
 	}
 	reply, err := m.ToArray()
 	if err == nil && len(reply) == 1 {
-		return storage.Record{}, refusal("none", queue, id)
+		return storage.Record{}, refusal("none", at.name, id)
 	}
-	return oneRow(reply, err, "get", queue)
+	return oneRow(reply, err, "get", at.name)
 }
 
 // oneRow reads an instant and a row behind it.
@@ -88,7 +100,20 @@ func (s *Store) Edit(ctx context.Context, now time.Time, queue, id string, e sto
 		encoded, size = encodeHeaders(*e.Headers)
 		headers = "=" + string(encoded)
 	}
-	m, err := s.run(ctx, editScript, queue, milli(now), id, due, priority, body, headers, decimal(int64(size)))
+	var edited storage.Record
+	err := s.byID(ctx, now, queue, id, func(l *layout, i int) error {
+		r, err := s.editAt(ctx, l.shards[i], id, []string{milli(now), id, due, priority, body, headers, decimal(int64(size))})
+		edited = r
+		edited.Seq = l.spreadSeq(r.Seq, i)
+		return err
+	})
+	return edited, err
+}
+
+// editAt changes the record that an id means in one shard, as the arguments of edit.lua say.
+func (s *Store) editAt(ctx context.Context, at shard, id string, args []string) (storage.Record, error) {
+	queue := at.name
+	m, err := s.run(ctx, editScript, at, args...)
 	if err != nil {
 		return storage.Record{}, err
 	}
@@ -111,7 +136,15 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, queue, id string, run
 	if err := cmp.Or(storage.CheckNow(now), storage.CheckQueue(queue), storage.CheckID(id)); err != nil {
 		return err
 	}
-	m, err := s.run(ctx, cancelScript, queue, milli(now), id, flag(running))
+	return s.byID(ctx, now, queue, id, func(l *layout, i int) error {
+		return s.cancelAt(ctx, now, l.shards[i], id, running)
+	})
+}
+
+// cancelAt removes the record that an id means in one shard.
+func (s *Store) cancelAt(ctx context.Context, now time.Time, at shard, id string, running bool) error {
+	queue := at.name
+	m, err := s.run(ctx, cancelScript, at, milli(now), id, flag(running))
 	if err != nil {
 		return err
 	}

@@ -23,9 +23,10 @@ const (
 	longPause  = time.Second
 )
 
-// run runs a script on a queue. What may be sent again is, with pauses, until it succeeds, the
+// run runs a script on a queue, or a shard of one. What may be sent again is, with pauses, until it succeeds, the
 // context ends or patience does.
-func (s *Store) run(ctx context.Context, sc *script, queue string, args ...string) (rueidis.RedisMessage, error) {
+func (s *Store) run(ctx context.Context, sc *script, at shard, args ...string) (rueidis.RedisMessage, error) {
+	queue := at.name
 	var none rueidis.RedisMessage
 	if err := s.open(ctx); err != nil {
 		return none, err
@@ -35,26 +36,46 @@ func (s *Store) run(ctx context.Context, sc *script, queue string, args ...strin
 	}
 	ctx, cancel := s.within(ctx)
 	defer cancel()
+	args[0] = at.mark(args[0])
 	keys := s.keysOf(queue)
 	if _, whole := s.whole.Load(queue); !whole && sc.plain != nil {
-		m, err := again(ctx, sc.repeat, func() (rueidis.RedisMessage, error) {
+		m, err := at.again(ctx, sc.repeat, func() (rueidis.RedisMessage, error) {
 			return s.exec(ctx, sc.plain, keys[:plainStructures], args)
 		})
 		if !isWhole(err) {
-			return m, s.wrap(ctx, err, sc.name, queue)
+			return m, s.failed(ctx, err, sc, at)
 		}
 		s.whole.Store(queue, struct{}{}) // nothing was done, and what a queue has once it keeps
 	}
-	m, err := again(ctx, sc.repeat, func() (rueidis.RedisMessage, error) {
+	m, err := at.again(ctx, sc.repeat, func() (rueidis.RedisMessage, error) {
 		return s.exec(ctx, sc, keys, args)
 	})
-	return m, s.wrap(ctx, err, sc.name, queue)
+	return m, s.failed(ctx, err, sc, at)
+}
+
+// failed gives the error of a script its category.
+func (s *Store) failed(ctx context.Context, err error, sc *script, at shard) error {
+	if err == nil {
+		return nil
+	}
+	if other := otherLayout(err, at); other != nil {
+		return other
+	}
+	return s.wrap(ctx, err, sc.name, at.name)
 }
 
 // isWhole says whether a plain script has met a queue that it is not enough for.
 func isWhole(err error) bool {
 	e, ok := rueidis.IsRedisErr(err)
 	return ok && strings.HasPrefix(e.Error(), "BIDEWHOLE")
+}
+
+// again calls do once if that is all the patience there is.
+func (at *shard) again(ctx context.Context, repeat bool, do func() (rueidis.RedisMessage, error)) (rueidis.RedisMessage, error) {
+	if at.brief {
+		return do()
+	}
+	return again(ctx, repeat, do)
 }
 
 // again calls do until it succeeds or there is no point in more.

@@ -5,6 +5,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,13 +19,29 @@ func (s *Store) Claim(ctx context.Context, now time.Time, c storage.Claim) (stor
 	if err := cmp.Or(c.Check(), storage.CheckNow(now)); err != nil {
 		return storage.Claimed{}, err
 	}
+	if s.spreadOf(c.Queue) == nil {
+		claimed, err := s.claimAt(ctx, now, shard{name: c.Queue}, c)
+		other, ok := errors.AsType[*layoutError](err)
+		if !ok {
+			return claimed, err
+		}
+		if err := s.learn(ctx, c.Queue, other); err != nil {
+			return storage.Claimed{}, err
+		}
+	}
+	return s.claimSpread(ctx, now, c)
+}
+
+// claimAt leases what is due in one shard.
+func (s *Store) claimAt(ctx context.Context, now time.Time, at shard, c storage.Claim) (storage.Claimed, error) {
 	scope := c.Scope()
+	scope.Queue = at.name
 	claim := s.watches.begin(s.watches.name(&scope))
 	part, keys := partArgs(&scope)
 	if part != "" {
-		s.whole.Store(c.Queue, struct{}{})
+		s.whole.Store(at.name, struct{}{})
 	}
-	m, err := s.run(ctx, claimScript, c.Queue, milli(now), decimal(int64(c.Limit)), decimal(int64(c.MaxBytes)),
+	m, err := s.run(ctx, claimScript, at, milli(now), decimal(int64(c.Limit)), decimal(int64(c.MaxBytes)),
 		decimal(length(c.Lease)), c.By, claim.self, decimal(pollEvery.Milliseconds()), flag(c.Group), part, keys)
 	if err != nil {
 		return storage.Claimed{}, err

@@ -19,40 +19,74 @@ func (s *Store) Configure(ctx context.Context, queue string, e storage.ConfigEdi
 	if err := cmp.Or(e.Check(), storage.CheckQueue(queue)); err != nil {
 		return storage.QueueConfig{}, err
 	}
-	_, stored, err := s.configure(ctx, queue, "0", storage.QueueConfig{}, "")
-	if err != nil || e == (storage.ConfigEdit{}) {
-		return stored, err
+	l, stored, err := s.truth(ctx, queue)
+	if err != nil {
+		return storage.QueueConfig{}, err
+	}
+	if stored.Shards = l.configured(); e == (storage.ConfigEdit{}) {
+		return stored, nil
 	}
 	if err := s.enlist(ctx, queue); err != nil {
 		return storage.QueueConfig{}, err
 	}
-	for {
+	for range tries {
 		config, err := e.Apply(stored)
 		if err != nil {
 			return storage.QueueConfig{}, err
 		}
-		outcome, now, err := s.configure(ctx, queue, "1", config, configText(stored))
-		switch {
-		case err != nil:
+		config, done, err := s.reconfigure(ctx, queue, l, stored, config)
+		if err != nil {
 			return storage.QueueConfig{}, err
-		case outcome == 0:
-			return now, nil
-		case outcome == 2:
-			return storage.QueueConfig{}, fmt.Errorf("redisstore: %w: queue %q has messages with keys waiting or leased, their order cannot change",
-				storage.ErrConflict, queue)
 		}
-		stored = now
+		if done {
+			return config, nil
+		}
+		if l, stored, err = s.truth(ctx, queue); err != nil {
+			return storage.QueueConfig{}, err
+		}
+		stored.Shards = l.configured()
 	}
+	return storage.QueueConfig{}, fmt.Errorf("redisstore: queue %q: %w: its configuration does not stay", queue, storage.ErrUnavailable)
 }
 
-func (s *Store) configure(ctx context.Context, queue, edits string, c storage.QueueConfig, was string) (int64, storage.QueueConfig, error) {
-	m, err := s.run(ctx, configureScript, queue, "", edits, flag(c.Paused), decimal(length(c.ExpireIn)), decimal(int64(c.MaxDeliveries)),
-		settings(&c), was)
+// reconfigure changes the configuration of a queue if it is still what it was, and reports that.
+func (s *Store) reconfigure(ctx context.Context, queue string, l *layout, was, config storage.QueueConfig) (storage.QueueConfig, bool, error) {
+	at, next, text := shard{name: queue, layout: l.stored, stamps: true}, l, ""
+	if l.version > 0 || config.Shards > 1 {
+		var err error
+		if next, err = l.next(queue, &was, &config); err != nil {
+			return config, false, err
+		}
+		text = next.text
+	}
+	outcome, now, _, err := s.configureAt(ctx, at, "1", config, configText(was), text)
+	switch {
+	case err != nil:
+		return config, false, ignoreLayout(err)
+	case outcome == 1:
+		return config, false, nil
+	case outcome == 2:
+		return config, false, fmt.Errorf("redisstore: %w: queue %q has messages with keys waiting or leased, their order cannot change",
+			storage.ErrConflict, queue)
+	}
+	if next.version == 0 {
+		return now, true, nil
+	}
+	s.know(queue, next, now)
+	now.Shards = next.configured()
+	return now, true, s.stampAll(ctx, next, l.text, config)
+}
+
+// configureAt reads the configuration of one shard, or changes it, and returns what v is in meta.
+func (s *Store) configureAt(ctx context.Context, at shard, edits string, c storage.QueueConfig, was, layout string) (int64, storage.QueueConfig, string, error) {
+	queue := at.name
+	m, err := s.run(ctx, configureScript, at, "", edits, flag(c.Paused), decimal(length(c.ExpireIn)), decimal(int64(c.MaxDeliveries)),
+		settings(&c), was, layout)
 	if err != nil {
-		return 0, storage.QueueConfig{}, err
+		return 0, storage.QueueConfig{}, "", err
 	}
 	reply, err := m.ToArray()
-	if err == nil && len(reply) != 5 {
+	if err == nil && len(reply) != 6 {
 		err = fmt.Errorf("got %d fields", len(reply))
 	}
 	var outcome int64
@@ -61,12 +95,16 @@ func (s *Store) configure(ctx context.Context, queue, edits string, c storage.Qu
 		outcome, err = reply[0].AsInt64()
 	}
 	if err == nil {
-		stored, err = readConfig(reply[1:])
+		stored, err = readConfig(reply[1:5])
+	}
+	v := ""
+	if err == nil {
+		v, err = reply[5].ToString()
 	}
 	if err != nil {
-		return 0, storage.QueueConfig{}, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"configure", err})
+		return 0, storage.QueueConfig{}, "", fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"configure", err})
 	}
-	return outcome, stored, nil
+	return outcome, stored, v, nil
 }
 
 // configText is the whole of a configuration as configure.lua compares it.

@@ -28,22 +28,41 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, queue string, recs [
 	for i := range recs {
 		results[i].Err = recs[i].Check(s.options.MaxBody)
 	}
-	for done := 0; done < len(recs) || len(recs) == 0; {
-		n, err := s.enqueueSome(ctx, now, queue, recs[done:], results[done:])
-		if err != nil {
+	if s.spreadOf(queue) == nil {
+		done, err := s.enqueueAt(ctx, now, shard{name: queue}, recs, results)
+		if err == nil {
+			return results, nil
+		}
+		other, ok := errors.AsType[*layoutError](err)
+		if !ok {
 			return nil, err
 		}
-		done += n
-		if len(recs) == 0 {
-			break
+		if err := s.learn(ctx, queue, other); err != nil {
+			return nil, err
+		}
+		return results, s.enqueueSpread(ctx, now, queue, recs[done:], results[done:])
+	}
+	return results, s.enqueueSpread(ctx, now, queue, recs, results)
+}
+
+// enqueueAt stores records in one shard. It returns how many of the first it has results for.
+func (s *Store) enqueueAt(ctx context.Context, now time.Time, at shard, recs []storage.Record, results []storage.EnqueueResult) (int, error) {
+	done := 0
+	for {
+		n, err := s.enqueueSome(ctx, now, at, recs[done:], results[done:])
+		if err != nil {
+			return done, err
+		}
+		if done += n; done >= len(recs) {
+			return done, nil
 		}
 	}
-	return results, nil
 }
 
 // enqueueSome stores as many records as one call should bring and returns how many that were.
 // Results that have an error already are left out and get the instant only.
-func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, recs []storage.Record, results []storage.EnqueueResult) (int, error) {
+func (s *Store) enqueueSome(ctx context.Context, now time.Time, at shard, recs []storage.Record, results []storage.EnqueueResult) (int, error) {
+	queue, _ := cutShard(at.name)
 	args := make([]string, 2, 2+2*len(recs))
 	args[0] = milli(now)
 	terms := make([]byte, 0, termsSize*len(recs))
@@ -67,9 +86,9 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 	}
 	args[1] = string(terms)
 	if keyed {
-		s.whole.Store(queue, struct{}{})
+		s.whole.Store(at.name, struct{}{})
 	}
-	m, err := s.run(ctx, enqueueScript, queue, args...)
+	m, err := s.run(ctx, enqueueScript, at, args...)
 	if errors.Is(err, storage.ErrFull) {
 		for _, i := range sent {
 			results[i].Err = storage.ErrFull
@@ -83,7 +102,7 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 	if err != nil || len(reply) < 2 {
 		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
 	}
-	at, err := reply[0].AsInt64()
+	ms, err := reply[0].AsInt64()
 	if err != nil {
 		return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
 	}
@@ -93,7 +112,7 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 		if err != nil {
 			return 0, fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{"enqueue", err})
 		}
-		allStored(recs[:n], results[:n], instant(at), seq)
+		allStored(recs[:n], results[:n], instant(ms), seq)
 		return n, nil
 	}
 	known := len(text) / resultSize
@@ -104,7 +123,7 @@ func (s *Store) enqueueSome(ctx context.Context, now time.Time, queue string, re
 		n, sent = sent[known], sent[:known]
 	}
 	for i := range n {
-		results[i].Now = instant(at)
+		results[i].Now = instant(ms)
 	}
 	for k, i := range sent {
 		r, one := &results[i], text[k*resultSize:]

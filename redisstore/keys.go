@@ -17,9 +17,10 @@ var structures = [...]string{
 const plainStructures = 9
 
 // queueKeys returns the keys of a queue. They share a hash tag, so that a Cluster keeps them
-// together. The tag has room for parts of one queue in several slots; there is one part.
+// together. Each shard of a queue has keys, and a tag, of its own, see shardTag.
 func queueKeys(namespace, queue string) []string {
-	prefix := "bide:{" + namespace + "/" + queue + "/0}:"
+	queue, i := cutShard(queue)
+	prefix := "bide:{" + shardTag(namespace+"/"+queue+"/", i) + "}:"
 	keys := make([]string, len(structures))
 	for i, s := range structures {
 		keys[i] = prefix + s
@@ -31,7 +32,8 @@ func queueKeys(namespace, queue string) []string {
 func listKey(namespace string) string { return "bide:{" + namespace + "}:queues" }
 
 // QueueKeys returns the names of the keys that a queue may have, for tools that look at them from
-// outside: docs/redis-layout.md says what they hold. An empty namespace is "default".
+// outside: docs/redis-layout.md says what they hold. An empty namespace is "default". Of a queue that is
+// spread over shards these are the keys of the first.
 func QueueKeys(namespace, queue string) []string {
 	return queueKeys(cmp.Or(namespace, defaultNamespace), queue)
 }

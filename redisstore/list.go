@@ -51,7 +51,18 @@ func (s *Store) List(ctx context.Context, now time.Time, queue string, f storage
 	if err != nil {
 		return storage.Page{}, err
 	}
-	m, err := s.run(ctx, listScript, queue, filterArgs(now, f)...)
+	var p storage.Page
+	err = s.over(ctx, queue, func(l *layout) error {
+		p, _, err = s.listSpread(ctx, now, l, f)
+		return err
+	})
+	return p, err
+}
+
+// listAt returns records of one shard.
+func (s *Store) listAt(ctx context.Context, now time.Time, at shard, f storage.Filter) (storage.Page, error) {
+	queue := at.name
+	m, err := s.run(ctx, listScript, at, filterArgs(now, f)...)
 	if err != nil {
 		return storage.Page{}, err
 	}
@@ -80,7 +91,13 @@ func (s *Store) Purge(ctx context.Context, now time.Time, queue string, f storag
 	if err != nil {
 		return storage.Batch{}, err
 	}
-	m, err := s.run(ctx, purgeScript, queue, filterArgs(now, f)...)
+	return s.inSteps(ctx, now, queue, f, s.purgeAt)
+}
+
+// purgeAt removes records of one shard.
+func (s *Store) purgeAt(ctx context.Context, now time.Time, at shard, f storage.Filter) (storage.Batch, error) {
+	queue := at.name
+	m, err := s.run(ctx, purgeScript, at, filterArgs(now, f)...)
 	if err != nil {
 		return storage.Batch{}, err
 	}
@@ -98,7 +115,13 @@ func (s *Store) Redrive(ctx context.Context, now time.Time, queue string, f stor
 	if err := cmp.Or(f.Check(storage.Dead), storage.CheckNow(now), storage.CheckQueue(queue)); err != nil {
 		return storage.Batch{}, err
 	}
-	m, err := s.run(ctx, redriveScript, queue, filterArgs(now, f)...)
+	return s.redriveSpread(ctx, now, queue, f)
+}
+
+// redriveAt makes dead records of one shard ready.
+func (s *Store) redriveAt(ctx context.Context, now time.Time, at shard, f storage.Filter) (storage.Batch, error) {
+	queue := at.name
+	m, err := s.run(ctx, redriveScript, at, filterArgs(now, f)...)
 	if err != nil {
 		return storage.Batch{}, err
 	}

@@ -26,6 +26,18 @@ func (s *Store) Repair(ctx context.Context, now time.Time, queue string, r stora
 	if err := cmp.Or(r.Check(), storage.CheckNow(now), storage.CheckQueue(queue)); err != nil {
 		return storage.Repaired{}, err
 	}
+	var done storage.Repaired
+	err := s.over(ctx, queue, func(l *layout) error {
+		var err error
+		done, err = s.repairSpread(ctx, now, queue, l, r)
+		return err
+	})
+	return done, err
+}
+
+// repairAt makes one step in one shard.
+func (s *Store) repairAt(ctx context.Context, now time.Time, at shard, r storage.Repair) (storage.Repaired, error) {
+	queue := at.name
 	phase, cursor := phases[0], "0"
 	if r.After != "" {
 		var ok bool
@@ -33,7 +45,7 @@ func (s *Store) Repair(ctx context.Context, now time.Time, queue string, r stora
 			return storage.Repaired{}, fmt.Errorf("redisstore: %w: repair cannot go on after %q", storage.ErrInvalid, r.After)
 		}
 	}
-	m, err := s.run(ctx, repairScript, queue, milli(now), flag(r.DryRun), phase, cursor, decimal(int64(r.Limit)))
+	m, err := s.run(ctx, repairScript, at, milli(now), flag(r.DryRun), phase, cursor, decimal(int64(r.Limit)))
 	if err != nil {
 		return storage.Repaired{}, err
 	}
@@ -67,17 +79,12 @@ func (s *Store) Repair(ctx context.Context, now time.Time, queue string, r stora
 		done.Next = phase + ":" + cursor
 	} else if next < len(phases) {
 		done.Next = phases[next] + ":0"
-	} else if err := s.relist(ctx, queue, r.DryRun); err != nil {
-		return storage.Repaired{}, err
 	}
 	return done, nil
 }
 
 // relist makes sure that the list of queues has a queue that exists.
-func (s *Store) relist(ctx context.Context, queue string, dry bool) error {
-	if dry {
-		return nil
-	}
+func (s *Store) relist(ctx context.Context, queue string) error {
 	s.listed.Delete(queue)
 	return s.enlist(ctx, queue)
 }

@@ -97,11 +97,16 @@ var (
 	getScript       = newScript("get", "queue settings record grants moves groups bounds wake byid", 2, 0, true)
 	cancelScript    = newScript("cancel", "cancel_fast queue settings record grants moves groups bounds wake byid", 3, 0, false)
 	editScript      = newScript("edit", "queue settings record grants moves groups bounds wake byid", 7, 0, false)
-	configureScript = newScript("configure", "queue settings record grants moves groups bounds wake", 7, 0, true)
+	configureScript = newScript("configure", "queue settings record grants moves groups bounds wake", 8, 0, true)
 	listScript      = newScript("list", "queue settings record grants moves groups bounds wake byid select", 10, 0, true)
 	purgeScript     = newScript("purge", "queue settings record grants moves groups bounds wake byid select", 10, 0, false)
 	redriveScript   = newScript("redrive", "queue settings record grants moves groups bounds wake byid select", 10, 0, false)
 	repairScript    = newScript("repair", "queue settings record grants moves groups bounds wake", 5, 0, false)
+
+	shardScanScript   = newScript("shard_scan", "", 4, 0, true)
+	shardFreeScript   = newScript("shard_free", "", 2, 0, true)
+	shardAdoptScript  = newScript("shard_adopt", "queue settings record grants moves groups bounds wake", 3, 0, false)
+	shardForgetScript = newScript("shard_forget", "queue settings record grants moves groups bounds wake", 2, 0, true)
 )
 
 // ScriptError is an answer of Redis to a script that none of the categories of package storage fits.

@@ -26,6 +26,7 @@ func allScripts() []*script {
 	return []*script{
 		enqueueScript, claimScript, settleScript, extendScript, watchScript, statsScript, getScript, cancelScript,
 		editScript, configureScript, listScript, purgeScript, redriveScript, repairScript, keysScript, toldScript,
+		shardScanScript, shardFreeScript, shardAdoptScript, shardForgetScript,
 	}
 }
 

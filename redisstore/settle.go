@@ -5,6 +5,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,13 +74,13 @@ func token(t int64) int64 {
 }
 
 // answers sends two arguments for each of some receipts and returns a byte for each of the first.
-func (s *Store) answers(ctx context.Context, sc *script, queue string, head []string, which []int, each func(i int) (string, string)) (string, error) {
+func (s *Store) answers(ctx context.Context, sc *script, at shard, head []string, which []int, each func(i int) (string, string)) (string, error) {
 	args := append(make([]string, 0, len(head)+2*len(which)), head...)
 	for _, i := range which {
 		a, b := each(i)
 		args = append(args, a, b)
 	}
-	m, err := s.run(ctx, sc, queue, args...)
+	m, err := s.run(ctx, sc, at, args...)
 	if err != nil {
 		return "", err
 	}
@@ -88,9 +89,27 @@ func (s *Store) answers(ctx context.Context, sc *script, queue string, head []st
 		return strings.Repeat("\x01", len(which)), nil
 	}
 	if err != nil || len(text) == 0 || len(text) > len(which) {
-		return "", fmt.Errorf("redisstore: queue %q: %w", queue, &ScriptError{sc.name, err})
+		return "", fmt.Errorf("redisstore: queue %q: %w", at.name, &ScriptError{sc.name, err})
 	}
 	return text, nil
+}
+
+// settleAt sends two arguments for each of some receipts to one shard, and returns those that are lost.
+func (s *Store) settleAt(ctx context.Context, sc *script, at shard, head []string, which []int, each func(i int) (string, string)) ([]int, error) {
+	var lost []int
+	for left := which; len(left) > 0; {
+		answers, err := s.answers(ctx, sc, at, head, left, each)
+		if err != nil {
+			return nil, err
+		}
+		for n := range len(answers) {
+			if answers[n] == 0 {
+				lost = append(lost, left[n])
+			}
+		}
+		left = left[len(answers):]
+	}
+	return lost, nil
 }
 
 // perQueue sends two arguments a receipt, one call for each queue and all of them at once, and
@@ -111,15 +130,19 @@ func (s *Store) perQueue(ctx context.Context, sc *script, head []string, rs []st
 	errs := make([]error, len(queues))
 	settle := func(k int) {
 		queue := queues[k]
-		for left := members[queue]; len(left) > 0 && errs[k] == nil; {
-			var answers string
-			answers, errs[k] = s.answers(ctx, sc, queue, head, left, each)
-			for n := range len(answers) {
-				if answers[n] == 0 {
-					lost[k] = append(lost[k], rs[left[n]])
+		var left []int
+		if s.spreadOf(queue) != nil {
+			left, errs[k] = s.settleSpread(ctx, sc, queue, head, rs, members[queue], each)
+		} else {
+			left, errs[k] = s.settleAt(ctx, sc, shard{name: queue}, head, members[queue], each)
+			if other, ok := errors.AsType[*layoutError](errs[k]); ok { // before the first was settled
+				if errs[k] = s.learn(ctx, queue, other); errs[k] == nil {
+					left, errs[k] = s.settleSpread(ctx, sc, queue, head, rs, members[queue], each)
 				}
 			}
-			left = left[len(answers):]
+		}
+		for _, i := range left {
+			lost[k] = append(lost[k], rs[i])
 		}
 	}
 	var others sync.WaitGroup

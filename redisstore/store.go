@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -49,8 +50,12 @@ type Store struct {
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // goroutines that listen
 
-	whole     sync.Map // names of queues that have keys, bounds or retention
+	settling sync.Map // by name of queue, those whose older layouts this process waits to be rid of
+	settleIn time.Duration
+
+	whole     sync.Map // names of queues, and of shards, that have keys, bounds or retention
 	named     sync.Map // the keys of queues that calls were made on
+	spreads   sync.Map // by name of queue, what is known about those that are spread over shards
 	listed    sync.Map // by name of queue, when this process has put it into the list of queues
 	watches   *watches
 	lockWaits lockWaits
@@ -115,6 +120,7 @@ func OpenWith(ctx context.Context, url string, o Options) (*Store, error) {
 		topicKeys: topicKeys(o.Namespace),
 		lockWaits: lockWaits{calls: map[string]*lockWait{}},
 		address:   t.String(),
+		settleIn:  settleFirst,
 		life:      life,
 		end:       end,
 	}

@@ -3,10 +3,12 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/bidemq/bide/storage"
@@ -17,21 +19,40 @@ import (
 // enters it by a script of its own. While the server cannot be reached Wait sleeps on, and reports
 // every scope when it is back. R8
 func (s *Store) Wait(ctx context.Context, scopes []storage.Scope, d time.Duration) ([]int, error) {
-	names := make([]string, len(scopes))
+	names := make([]string, 0, len(scopes))
+	of := make([]int, 0, len(scopes)) // the scopes of those names
 	for i := range scopes {
 		if err := scopes[i].Check(); err != nil {
 			return nil, err
 		}
-		names[i] = s.watches.name(&scopes[i])
+		names = s.scopeNames(names, &scopes[i])
+		for len(of) < len(names) {
+			of = append(of, i)
+		}
 	}
 	found, err := s.wait(ctx, names, d)
 	var ready []int
-	for i, name := range names {
-		if slices.Contains(found, name) {
-			ready = append(ready, i)
+	for k, name := range names {
+		if slices.Contains(found, name) && (len(ready) == 0 || ready[len(ready)-1] != of[k]) {
+			ready = append(ready, of[k])
 		}
 	}
 	return ready, err
+}
+
+// scopeNames appends what is watched for a scope: in each shard that may have something of it.
+func (s *Store) scopeNames(names []string, scope *storage.Scope) []string {
+	sp := s.spreadOf(scope.Queue)
+	if sp == nil {
+		return append(names, s.watches.name(scope))
+	}
+	l := sp.now()
+	for _, i := range l.shardsOf(scope) {
+		in := *scope
+		in.Queue = l.shards[i].name
+		names = append(names, s.watches.name(&in))
+	}
+	return names
 }
 
 func (s *Store) wait(ctx context.Context, queues []string, d time.Duration) ([]string, error) {
@@ -78,13 +99,15 @@ func (s *Store) wait(ctx context.Context, queues []string, d time.Duration) ([]s
 func (s *Store) enter(ctx context.Context, queues []string, end time.Time) error {
 	within, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	for _, q := range queues {
-		if err := s.enterOne(within, q); err != nil {
-			if within.Err() != nil && ctx.Err() == nil {
-				return nil // the time of the wait is over
-			}
-			return err
-		}
+	errs := make([]error, len(queues))
+	var others sync.WaitGroup
+	for i, q := range queues[1:] {
+		others.Go(func() { errs[1+i] = s.enterOne(within, q) })
+	}
+	errs[0] = s.enterOne(within, queues[0])
+	others.Wait()
+	if err := cmp.Or(errs...); err != nil && (within.Err() == nil || ctx.Err() != nil) { // else the time of the wait is over
+		return err
 	}
 	return nil
 }
@@ -102,9 +125,13 @@ func (s *Store) enterOne(ctx context.Context, queue string) error {
 	// notices meanwhile, which have a connection of their own.
 	limited, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	m, err := s.run(limited, watchScript, queue, "", b.self, decimal(length(pollEvery)))
+	m, err := s.run(limited, watchScript, s.shardOf(queue), "", b.self, decimal(length(pollEvery)))
 	if errors.Is(err, storage.ErrUnavailable) || limited.Err() != nil && ctx.Err() == nil {
 		s.watches.postpone(queue)
+		return nil
+	}
+	if _, ok := errors.AsType[*layoutError](err); ok { // which the claim learns
+		s.watches.something(queue)
 		return nil
 	}
 	if err != nil {
@@ -125,7 +152,8 @@ func (s *Store) enterOne(ctx context.Context, queue string) error {
 // pass sends the next process to a queue whose notice this one got, and has not followed with a
 // claim: the caller that waited may have gone.
 func (s *Store) pass(queue string) {
-	if _, err := s.run(s.life, watchScript, queue, "", "", decimal(length(pollEvery))); err != nil && s.life.Err() == nil {
+	_, err := s.run(s.life, watchScript, s.shardOf(queue), "", "", decimal(length(pollEvery)))
+	if err = ignoreLayout(err); err != nil && s.life.Err() == nil { // who has changed the layout has told everybody
 		s.options.Logger.Warn("could not pass on a notice", "queue", queue, "error", err)
 	}
 }

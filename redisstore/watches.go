@@ -33,6 +33,7 @@ type watch struct {
 	comeback time.Time // when the queue is to be claimed without a notice, zero if never
 	used     time.Time // latest Wait
 	expected time.Time // when the latest claim said that there will be more, zero if it did not
+	forever  bool      // it said that time alone brings nothing
 }
 
 // watches keeps them, and the calls that wait.
@@ -122,8 +123,31 @@ func (w *watches) expect(b begun, next time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if q := w.queues[b.queue]; q != nil {
-		q.expected = time.Now().Add(min(next, time.Hour))
+		q.expected, q.forever = time.Now().Add(min(next, time.Hour)), next == storage.Forever
 	}
+}
+
+// may says whether a queue may have something: nobody has claimed from it, a notice came since, or the
+// instant has come that the latest claim said.
+func (w *watches) may(queue string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q, now := w.queues[queue], time.Now()
+	return q == nil || q.ready || !q.expected.After(now) || !q.comeback.IsZero() && !q.comeback.After(now)
+}
+
+// expects returns how long the latest claim of a queue said that it has nothing.
+func (w *watches) expects(queue string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := w.queues[queue]
+	if q == nil {
+		return 0
+	}
+	if q.forever {
+		return storage.Forever
+	}
+	return max(0, time.Until(q.expected))
 }
 
 // sooner reports whether a queue has something earlier than its latest claim said.

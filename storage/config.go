@@ -12,6 +12,7 @@ type QueueConfig struct {
 	Paused        bool          // accept and do not deliver
 	ExpireIn      time.Duration // given at Enqueue to records without one, 0 is none
 	MaxDeliveries int           // deliveries allowed per record, those that ended in a release included; 0 is no limit
+	Shards        int           // parts that an engine over several servers spreads the queue over, see R20; 0 is one
 
 	Ordered   bool          // keys are worked off in order, see R11
 	KeyLimit  int           // records of one key leased at a time; 0 is no limit, and 1 where Ordered
@@ -49,6 +50,7 @@ type ConfigEdit struct {
 	Paused        *bool
 	ExpireIn      *time.Duration // 0 to MaxDelay
 	MaxDeliveries *int           // 0 to MaxAttempts
+	Shards        *int           // 0 to MaxShards, 1 is stored as 0; ErrConflict while too many changes of it are under way
 
 	Ordered   *bool          // ErrConflict while a record with a key is waiting or leased
 	KeyLimit  *int           // 0 to MaxBatch, at most 1 where Ordered, not below MinBatch otherwise
@@ -73,6 +75,10 @@ func (e *ConfigEdit) Apply(c QueueConfig) (QueueConfig, error) {
 	set(&c.Paused, e.Paused)
 	setMillis(&c.ExpireIn, e.ExpireIn)
 	set(&c.MaxDeliveries, e.MaxDeliveries)
+	set(&c.Shards, e.Shards)
+	if c.Shards == 1 {
+		c.Shards = 0
+	}
 	set(&c.Ordered, e.Ordered)
 	set(&c.KeyLimit, e.KeyLimit)
 	set(&c.MinBatch, e.MinBatch)
@@ -127,6 +133,7 @@ func (e *ConfigEdit) Check() error {
 		most int
 	}{
 		{"max deliveries", e.MaxDeliveries, MaxAttempts},
+		{"shards", e.Shards, MaxShards},
 		{"key limit", e.KeyLimit, MaxBatch},
 		{"min batch", e.MinBatch, MaxBatch},
 		{"max length", e.MaxLen, MaxLen},

@@ -127,6 +127,14 @@
 //     records beyond its limits are removed, longest finished first, and counted as trimmed. A
 //     record that dies while [QueueConfig.TellDead] is set is untold until [Admin.Told] names it.
 //
+//   - R20 [QueueConfig.Shards] may change while the queue is in use. An engine over several servers may
+//     spread a queue of more than one shard over them; every other keeps the number and does nothing with it. A
+//     spread queue keeps all rules, and all that concerns one key or one id exactly, but for these: an id
+//     names a message together with its key, and whoever enqueues it again gives the same; the claim order,
+//     the turns of keys, the sequences and what a call works off are those of each shard; MaxLen, RetainCount,
+//     RetainBytes and DeadCount are divided over the shards, rounded up; one Settle ends leases shard by shard;
+//     Ordered changes only in one shard; and Redrive is refused with ErrConflict while records move.
+//
 // # Identity
 //
 // A record is (id, sequence); sequences grow with arrival in their queue. At most one record of an

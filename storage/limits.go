@@ -25,6 +25,7 @@ const (
 	MaxClockStep = 10 * time.Second      // see R2
 	DefaultBody  = 1 << 20               // bytes of a body with its headers, unless the engine is opened with another limit
 	Sweep        = 100                   // see "What time does"
+	MaxShards    = 64                    // of a queue
 	MaxKeys      = 100                   // keys that a claim names
 	MaxLen       = 1_000_000_000_000     // of a bound or a limit of a queue, records or bytes
 	MaxHistory   = 10                    // attempts kept with a record

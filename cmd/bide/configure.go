@@ -67,6 +67,7 @@ func (s *settings) define(f *pflag.FlagSet) {
 	setting(s, "retain-bytes", "keep so many bytes of them, 0 is no bound; where all three are 0 none is kept", &e.RetainBytes, f.Int64Var)
 	setting(s, "dead-for", "keep dead messages for so long, 0 is for ever", &e.DeadFor, f.DurationVar)
 	setting(s, "dead-count", "keep so many of them, 0 is no bound", &e.DeadCount, f.IntVar)
+	setting(s, "shards", "parts that Redis spreads the queue over, see docs/scale.md; 0 and 1 are one", &e.Shards, f.IntVar)
 	setting(s, "tell-dead", "note which deaths nobody was told; consumers with OnDead switch it on", &e.TellDead, f.BoolVar)
 	setting(s, "overflow", "what happens at a bound: refuse, or drop-oldest to make room", &e.Overflow,
 		func(p *storage.Overflow, name string, _ storage.Overflow, usage string) {
@@ -148,6 +149,7 @@ type configured struct {
 	DeadFor       string `json:"dead_for,omitempty"`
 	DeadCount     int    `json:"dead_count"`
 	TellDead      bool   `json:"tell_dead"`
+	Shards        int    `json:"shards"`
 }
 
 func showConfig(queue string, c storage.QueueConfig) configured {
@@ -156,7 +158,7 @@ func showConfig(queue string, c storage.QueueConfig) configured {
 		Ordered: c.Ordered, KeyLimit: c.KeyLimit, MinBatch: c.MinBatch, Linger: span(c.Linger), KeyIdle: span(c.KeyIdle),
 		MaxLen: c.MaxLen, MaxPerKey: c.MaxPerKey, Overflow: overflows[c.Overflow],
 		RetainFor: span(c.RetainFor), RetainCount: c.RetainCount, RetainBytes: c.RetainBytes,
-		DeadFor: span(c.DeadFor), DeadCount: c.DeadCount, TellDead: c.TellDead,
+		DeadFor: span(c.DeadFor), DeadCount: c.DeadCount, TellDead: c.TellDead, Shards: max(c.Shards, 1),
 	}
 }
 
@@ -191,5 +193,6 @@ func (a *app) printConfig(queue string, c storage.QueueConfig) error {
 	row("dead-for", c.DeadFor, "for ever")
 	row("dead-count", c.DeadCount, "no bound")
 	row("tell-dead", c.TellDead, "")
+	row("shards", max(c.Shards, 1), "")
 	return t.end()
 }

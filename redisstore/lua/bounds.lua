@@ -36,7 +36,7 @@ do -- what is local here is not counted: a script may have 200 locals
       if old and old.keylen > 0 and group_of(old).key == key then in_one = in_one - 1 end
       if in_one >= set_to.max_per_key then return 2 end
     end
-    if set_to.max_len > 0 and in_all >= set_to.max_len then return 1 end
+    if set_to.max_len > 0 and in_all >= groups.share(set_to.max_len) then return 1 end
   end
 
   function groups.bounded() return set_to.max_len > 0 or set_to.max_per_key > 0 end
@@ -50,7 +50,7 @@ do -- what is local here is not counted: a script may have 200 locals
     while #dropped < SWEEP do
       local r, m
       local in_key_full = set_to.max_per_key > 0 and key ~= "" and group(key).waiting >= set_to.max_per_key
-      if not in_key_full and not (set_to.max_len > 0 and waiting > set_to.max_len) then break end
+      if not in_key_full and not (set_to.max_len > 0 and waiting > groups.share(set_to.max_len)) then break end
       if #dropped == 0 then ready() end
       if in_key_full then
         local g = group(key)
@@ -84,6 +84,9 @@ do -- what is local here is not counted: a script may have 200 locals
     tally("retained", 1)
     tally("done_bytes", payload_size(r))
   end
+
+  -- adopt counts the bytes of a done record that another shard has kept.
+  function groups.adopt(r) tally("done_bytes", payload_size(r)) end
 
   -- mourn marks a record that is about to be dead as untold.
   function groups.mourn(r, at)
@@ -149,14 +152,14 @@ do -- what is local here is not counted: a script may have 200 locals
       trim_one(DONE, function(at)
         return (retains() or not more[1]) -- without settings nobody has said that none be kept
           and (set_to.retain_for == 0 or at + set_to.retain_for > now)
-          and (set_to.retain_count == 0 or call("ZCARD", DONE) <= set_to.retain_count)
-          and (set_to.retain_bytes == 0 or numbers.done_bytes <= set_to.retain_bytes)
+          and (set_to.retain_count == 0 or call("ZCARD", DONE) <= groups.share(set_to.retain_count))
+          and (set_to.retain_bytes == 0 or numbers.done_bytes <= groups.share(set_to.retain_bytes))
       end)
     end
     if set_to.dead_for + set_to.dead_count > 0 then
       trim_one(DEAD, function(at)
         return (set_to.dead_for == 0 or at + set_to.dead_for > now)
-          and (set_to.dead_count == 0 or call("ZCARD", DEAD) <= set_to.dead_count)
+          and (set_to.dead_count == 0 or call("ZCARD", DEAD) <= groups.share(set_to.dead_count))
       end)
     end
   end

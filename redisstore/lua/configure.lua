@@ -9,8 +9,9 @@
 --       6     settings  the numbers of settings.lua, packed as there
 --       7     was       what 3 to 6 were as they were read, joined; anything else there is now is
 --                       left alone, "" changes it whatever it is
--- Returns {outcome, paused, expire in, max deliveries, settings}: outcome is 0, 1 if the configuration
--- is another than it was, 2 if the order of keys cannot change because there are keys.
+--       8     layout    that the shard has from here on, "" leaves it; who waits is told to look again
+-- Returns {outcome, paused, expire in, max deliveries, settings, v}: outcome is 0, 1 if the configuration
+-- is another than it was, 2 if the order of keys cannot change because there are keys; v is as in meta.
 
 ease()
 
@@ -18,11 +19,25 @@ local function current()
   return { paused, expire_in, max_deliveries, pack_settings(set_to) }
 end
 
+-- tell_all sends everybody who waits to claim again: the messages may lie in other shards now.
+local function tell_all()
+  local word = "ready " .. (string.gsub(ARGV[8], " ", "_")) .. " "
+  for _, m in ipairs(call("ZRANGE", WAITERS, 0, -1)) do
+    local part, channel, queue = string.match(m, "^(%*?)(%S+) (%S+)")
+    if channel then call("PUBLISH", channel, word .. queue .. (part == "*" and " *" or "")) end
+  end
+  call("DEL", WAITERS)
+end
+
 local function answer(outcome)
-  local c = current()
+  local c, changes = current(), outcome == 0 and ARGV[2] ~= "0"
   notify()
-  save(outcome == 0 and ARGV[2] ~= "0")
-  return { outcome, c[1], c[2], c[3], c[4] }
+  save(changes)
+  if changes and ARGV[8] ~= "" then
+    call("HSET", META, "v", ARGV[8])
+    tell_all()
+  end
+  return { outcome, c[1], c[2], c[3], c[4], changes and ARGV[8] ~= "" and ARGV[8] or stored[1] or "" }
 end
 
 if ARGV[2] == "0" then return answer(0) end

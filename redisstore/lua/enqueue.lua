@@ -9,11 +9,11 @@
 -- Returns {now, results, index, dropped ids, ...}: thirteen bytes a record, outcome, sequence and due
 -- time, as EnqueueResult has them. Those of the last records are missing if too much was dropped for one
 -- script: nothing was done about them. Of a record that is refused the last says why: 0 it has expired,
--- 1 the queue is full, 2 its key is full, 3 it has a priority in an ordered queue. The index of a
+-- 1 the queue is full, 2 its key is full, 3 it has a priority in an ordered queue. Outcome 5 answers a call
+-- that asks whether id or key live here: they do not, and nothing was stored. The index of a
 -- record that others made room for is from 1, their ids are joined by zero bytes.
 
 local TERMS, RESULT = ">BBBI6I6", ">BI6I6"
-local LATE, PRIORITY = 0, 3
 local REFUSED, STORED, DUPLICATE, REPLACED_ONE, RERAN = 0, 1, 2, 3, 4
 local CHUNK = 2000
 
@@ -91,9 +91,9 @@ local function enqueue(i, id, rest)
   if groups then
     key, bounded = string.sub(rest, 27, 26 + unpick(">I2", rest, 17)), groups.bounded()
     if key ~= "" then use(USE_WHOLE) end
-    if priority > 0 and groups.ordered() then return pack(RESULT, REFUSED, 0, PRIORITY) end
+    if priority > 0 and groups.ordered() then return pack(RESULT, REFUSED, 0, 3) end
   end
-  if expirein > 0 and due + expirein <= now then return pack(RESULT, REFUSED, 0, LATE) end
+  if expirein > 0 and due + expirein <= now then return pack(RESULT, REFUSED, 0, 0) end
 
   local old, met = nil, touched[id] or blobs[i]
   if touched[id] then
@@ -104,6 +104,11 @@ local function enqueue(i, id, rest)
     old = find(id)
   end
   touched[id] = true
+  if asks and not old and not (key ~= "" and group(key).served) then -- neither id nor key is in use here
+    local open = ends[i] and tonumber(ends[i]) > now
+    if open and onlive ~= 0 then call("ZREM", WINDOWS, id) end
+    if not open or onlive ~= 0 then return pack(RESULT, 5, 0, 0) end
+  end
   if not old and onlive == 0 and ends[i] and tonumber(ends[i]) > now then
     count(RARE.DUPLICATES)
     return pack(RESULT, DUPLICATE, 0, 0)

@@ -4,7 +4,7 @@
 
 do
   local tell = mask(in_use, USE_WAITERS) ~= 0 and paused == 0
-  if quiet and expire_in == 0 and #ARGV > 2 and not (tell and mask(in_use, USE_PARTS) ~= 0) then
+  if quiet and not asks and expire_in == 0 and #ARGV > 2 and not (tell and mask(in_use, USE_PARTS) ~= 0) then
     local n, ids, fresh = 0, {}, true
     for i = 3, #ARGV, 2 do
       n = n + 1

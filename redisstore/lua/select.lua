@@ -10,8 +10,6 @@
 --       9    seq     of that position
 --       10   limit   records at most
 
-local LOOK = 200 -- records looked at in search of a key, unless more are asked for
-
 local state, only_id, only_key, desc = ARGV[2], ARGV[3], ARGV[4], ARGV[7] == "1"
 local from, to = tonumber(ARGV[5]) or 0, tonumber(ARGV[6]) or BAND
 local after_at, after_seq, limit = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
@@ -130,7 +128,7 @@ end
 -- select calls use(member, record, progress, value of a finished one) for each record that matches and returns
 -- whether there are more, and the position of the last one looked at: -1, 0 if there was none.
 local function select(use)
-  local entries, look = {}, only_key ~= "" and math.max(LOOK, limit) or limit
+  local entries, look = {}, only_key ~= "" and math.max(200, limit) or limit -- in search of a key it looks at more
   if only_id ~= "" then
     gather_id(entries)
   elseif only_key ~= "" and (state == "delayed" or state == "ready") and not groups.ordered() then

@@ -39,6 +39,11 @@ end
 
 groups = {}
 
+-- share is what a shard may hold of what the whole queue may.
+function groups.share(n)
+  return math.ceil(n / (tonumber(string.match(stored[1] or "", " %d+ .-(%d+)$")) or 1))
+end
+
 local function retains()
   return set_to.retain_for + set_to.retain_count + set_to.retain_bytes > 0
 end

@@ -11,7 +11,7 @@
 --       8  names     zset  dead and done records, by id and sequence
 --       9  waiters   zset  processes that wait, by when they come by themselves
 --       10-18  of a queue with keys, bounds or retention, see settings.lua
--- ARGV  1  now  Unix milliseconds, "" for the server's clock
+-- ARGV  1  now  Unix milliseconds, "" for the server's clock; and the layout of a queue of several shards
 --
 -- Instants are Unix milliseconds and durations milliseconds in all scripts. A member of a zset is
 -- a sequence of six bytes and the id behind it, unless it says otherwise.
@@ -30,8 +30,18 @@ local USE_LEASES, USE_EXPIRIES, USE_WINDOWS, USE_WAITERS = 1024, 2048, 4096, 819
 local USE_WHOLE, USE_TURNS, USE_PARTS, USE_DONE, USE_AGAIN = 16384, 32768, 33554432, 67108864, 134217728
 
 local stored = call("HMGET", META, "v", "s", "c", "g")
-if stored[1] and stored[1] ~= FORMAT then
-  return redis.error_reply("BIDEFORMAT " .. stored[1])
+
+-- In a queue of several shards the layout stands behind the format, and behind now the layout that the call
+-- was made for: thirteen characters of now, a space or, if records may live elsewhere, a question mark, and v.
+local asks = false
+if #ARGV[1] > 13 or stored[1] and stored[1] ~= FORMAT then
+  local has = stored[1] or ""
+  if sub(ARGV[1], 15) ~= has then
+    local known = has == "" or string.match(has, "^%S*") == FORMAT
+    return redis.error_reply((known and "BIDELAYOUT " or "BIDEFORMAT ") .. has)
+  end
+  asks = string.byte(ARGV[1], 14) == 63
+  ARGV[1] = string.byte(ARGV[1], 13) == 32 and "" or string.match(sub(ARGV[1], 1, 13), "%d*$")
 end
 
 -- The first of the numbers: those that most calls need, HOT_SIZE bytes. Up to soon nothing ends that

@@ -3,6 +3,8 @@
 package storagetest
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,6 +28,39 @@ var countRules = []rule{
 var pauseRules = []rule{
 	{name: "R15Paused", timed: true, test: r15Paused},
 	{name: "R15Configure", test: r15Configure},
+	{name: "R20Shards", test: r20Shards},
+}
+
+// R20: every engine keeps the number of shards, and it may change at any time.
+func r20Shards(t *testing.T, h *harness) {
+	for i, n := range []int{3, 0, 1, 2, 5} {
+		h.enqueue(storage.Record{ID: fmt.Sprint(i), Key: fmt.Sprint("k", i)}, storage.Record{ID: fmt.Sprint("free", i)})
+		c, err := h.engine.Configure(h.ctx(), h.queue, storage.ConfigEdit{Shards: &n})
+		if errors.Is(err, storage.ErrConflict) {
+			continue // too many changes at a time
+		}
+		assert.NoError(t, err)
+		want := n
+		if n == 1 {
+			want = 0
+		}
+		assert.Equal(t, c.Shards, want)
+		assert.Equal(t, h.stats().Config.Shards, want)
+		assert.Equal(t, h.try(storage.Record{ID: "0", Key: "k0"})[0].Outcome, storage.Duplicate)
+	}
+	for _, n := range []int{-1, storage.MaxShards + 1} {
+		_, err := h.engine.Configure(h.ctx(), h.queue, storage.ConfigEdit{Shards: &n})
+		assert.ErrorIs(t, err, storage.ErrInvalid)
+	}
+	for left := 10; left > 0; {
+		recs := h.claim(left, time.Minute).Records
+		assert.True(t, len(recs) > 0, left, "left")
+		for _, r := range recs {
+			h.must(h.settle(r, storage.Ack, 0, ""))
+			left--
+		}
+	}
+	h.counts(0, 0, 0, 0)
 }
 
 // R13: a record past its expiry, counted from its first due time, is never delivered.

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/bidemq/bide/storage"
+)
+
+// claimSpread leases what is due in some shards. It asks those first that may have something as far as this
+// process knows: a notice came, or the latest claim said so. It begins with another one each time, asks that
+// alone, as it mostly has enough, and the others at once. If they have nothing it asks the rest: a claim finds
+// what is there. Order and turns of keys are kept within a shard. R3
+func (s *Store) claimSpread(ctx context.Context, now time.Time, c storage.Claim) (storage.Claimed, error) {
+	var got storage.Claimed
+	err := s.over(ctx, c.Queue, func(l *layout) error {
+		g := &gathering{store: s, spread: s.spreadOf(c.Queue), ctx: ctx, now: now, claim: c, layout: l}
+		g.got.Next = storage.Forever
+		g.gather()
+		got = g.got
+		if other, ok := errors.AsType[*layoutError](g.err); ok && len(got.Records) > 0 {
+			got.Next = 0
+			if err := s.learn(ctx, c.Queue, other); err != nil {
+				s.options.Logger.WarnContext(ctx, "could not bring a shard up to date", "queue", other.at.name, "error", err)
+			}
+		}
+		if len(got.Records) > 0 {
+			return nil // a shard that cannot be reached does not stop the others
+		}
+		return g.err
+	})
+	if err != nil {
+		return storage.Claimed{}, err
+	}
+	return got, nil
+}
+
+// gathering is a claim under way. Calls to several shards run at once, and meet in take.
+type gathering struct {
+	store  *Store
+	spread *spread
+	ctx    context.Context
+	now    time.Time
+	claim  storage.Claim
+	layout *layout
+
+	mu   sync.Mutex
+	got  storage.Claimed
+	more []int // shards that have more than they were asked for
+	err  error // of a shard
+}
+
+func (g *gathering) gather() {
+	likely, others := g.split()
+	if len(likely) > 0 {
+		g.ask(likely[:1])
+		likely = likely[1:]
+	}
+	for len(likely) > 0 && g.wants() {
+		n := g.atOnce(len(likely))
+		g.ask(likely[:n])
+		likely = likely[n:]
+	}
+	for len(g.got.Records) == 0 && len(others) > 0 {
+		n := g.atOnce(len(others))
+		g.ask(others[:n])
+		others = others[n:]
+	}
+	for len(g.more) > 0 && g.wants() { // each has given its part, and has more
+		more := g.more[:g.atOnce(len(g.more))]
+		g.more = g.more[len(more):]
+		g.ask(more)
+	}
+	if len(likely)+len(g.more) > 0 {
+		g.got.Next = 0 // nobody has asked for what they have
+	}
+	for _, i := range others {
+		g.got.Next = min(g.got.Next, g.store.watches.expects(g.name(i)))
+	}
+	if g.err != nil {
+		g.got.Next = min(g.got.Next, longPause)
+	}
+}
+
+// split returns the shards that may have something, and the rest of those that can be reached.
+func (g *gathering) split() (likely, others []int) {
+	scope := g.claim.Scope()
+	all := g.layout.shardsOf(&scope)
+	first := int(g.spread.turn.Add(1) % uint64(len(all)))
+	for k := range all {
+		i := all[(first+k)%len(all)]
+		switch {
+		case g.spread.isDown(i):
+			g.got.Next = min(g.got.Next, longPause)
+		case !g.now.IsZero() || g.store.watches.may(g.name(i)):
+			likely = append(likely, i)
+		default:
+			others = append(others, i)
+		}
+	}
+	if len(likely)+len(others) == 0 {
+		return all, nil
+	}
+	return likely, others
+}
+
+func (g *gathering) name(i int) string {
+	scope := g.claim.Scope()
+	scope.Queue = g.layout.shards[i].name
+	return g.store.watches.name(&scope)
+}
+
+// wants says whether more may be asked for. A shard gives its first record however large that is, so there
+// has to be room for the largest.
+func (g *gathering) wants() bool {
+	if len(g.got.Records) == 0 {
+		return true
+	}
+	return len(g.got.Records) < g.claim.Limit && !g.claim.Group &&
+		(g.claim.MaxBytes == 0 || g.room() >= g.store.options.MaxBody)
+}
+
+// room is how many bytes are left.
+func (g *gathering) room() int {
+	room := g.claim.MaxBytes
+	for i := range g.got.Records {
+		r := &g.got.Records[i]
+		room -= len(r.Body)
+		for name, value := range r.Headers {
+			room -= len(name) + len(value)
+		}
+	}
+	return room
+}
+
+// atOnce is how many shards may be asked at a time, so that all that they may give is not too much.
+func (g *gathering) atOnce(of int) int {
+	if g.claim.Group || !g.now.IsZero() {
+		return 1
+	}
+	n := min(of, g.claim.Limit-len(g.got.Records))
+	if g.claim.MaxBytes > 0 {
+		n = min(n, g.room()/g.store.options.MaxBody)
+	}
+	return max(n, 1)
+}
+
+// ask claims from some shards at once, from each its part of what is left.
+func (g *gathering) ask(which []int) {
+	left, room := g.claim.Limit-len(g.got.Records), g.claim.MaxBytes
+	if room > 0 {
+		room = g.room() / len(which)
+	}
+	var others sync.WaitGroup
+	for k, i := range which {
+		c := g.claim
+		c.MaxBytes, c.Limit = room, left/len(which)
+		if k < left%len(which) {
+			c.Limit++
+		}
+		if k == len(which)-1 {
+			g.one(i, c)
+		} else {
+			others.Go(func() { g.one(i, c) })
+		}
+	}
+	others.Wait()
+}
+
+// one claims from one shard.
+func (g *gathering) one(i int, c storage.Claim) {
+	at, name := g.layout.shards[i], g.name(i)
+	at.brief = len(g.layout.shards) > 1
+	began := time.Now()
+	claimed, err := g.store.claimAt(g.ctx, g.now, at, c)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil {
+		if _, ok := errors.AsType[*layoutError](g.err); !ok {
+			g.err = err
+		}
+		if errors.Is(err, storage.ErrUnavailable) {
+			g.spread.leave(i)
+			g.store.watches.postpone(name)
+		}
+		return
+	}
+	g.spread.claimed.add(i, claimed.Records, began.Add(c.Lease))
+	for k := range claimed.Records {
+		claimed.Records[k].Seq = g.layout.spreadSeq(claimed.Records[k].Seq, i)
+	}
+	g.got.Records = append(g.got.Records, claimed.Records...)
+	if len(claimed.Records) == c.Limit && claimed.Next == 0 {
+		g.more = append(g.more, i)
+		claimed.Next = storage.Forever // until it is known how much more
+	}
+	if ahead := claimed.Now.Sub(g.got.Now); ahead > 0 || g.got.Now.IsZero() { // the shards' clocks differ
+		g.got.Next, g.got.Now = later(g.got.Next, -max(ahead, 0)), claimed.Now
+		g.got.Next = min(g.got.Next, claimed.Next)
+	} else {
+		g.got.Next = min(g.got.Next, later(claimed.Next, ahead))
+	}
+}
+
+// later is a wait seen from another instant.
+func later(wait, by time.Duration) time.Duration {
+	if wait == 0 || wait == storage.Forever {
+		return wait
+	}
+	return max(0, wait+by)
+}
+
+// isDown says whether a shard could not be reached a moment ago.
+func (sp *spread) isDown(i int) bool {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return len(sp.down) > 0 && time.Now().Before(sp.down[i])
+}
+
+// leave leaves a shard alone for a moment.
+func (sp *spread) leave(i int) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	sp.down[i] = time.Now().Add(longPause)
+}
