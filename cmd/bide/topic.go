@@ -143,7 +143,7 @@ func (a *app) printPublished(p bide.Published, failed error) error {
 	for _, q := range p.Queues {
 		to := publishedTo{Queue: q.Queue, enqueued: enqueuedAs(q.Result)}
 		to.ID = p.ID
-		line := q.Queue + ": " + to.enqueued.String()
+		line := q.Queue + ": " + to.String()
 		if q.Err != nil {
 			to.Error = q.Err.Error()
 			line += ": " + strings.TrimPrefix(to.Error, "bide: ")
