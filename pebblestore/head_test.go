@@ -3,6 +3,7 @@
 package pebblestore
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -29,6 +30,36 @@ func TestHeadStaysClean(t *testing.T) {
 	})
 	assert.NoError(t, err)
 	assert.True(t, places <= voidPlaces+storage.MaxBatch, places)
+}
+
+// What was claimed below the bound does not come back when records come below it, few or many, and when
+// the store is opened again.
+func TestVoidPlacesAreCleared(t *testing.T) {
+	for _, claimed := range []int{1, fewVoid, fewVoid + 1, 3 * fewVoid} {
+		disk := vfs.NewMem()
+		store, err := open("dir", Options{}, disk)
+		assert.NoError(t, err)
+		recs := make([]storage.Record, claimed+1)
+		for i := range recs {
+			recs[i] = storage.Record{ID: fmt.Sprint("late", i), Due: time.UnixMilli(1_700_000_000_000)}
+		}
+		_, err = store.Enqueue(t.Context(), time.Time{}, "q", recs)
+		assert.NoError(t, err)
+		got, err := store.Claim(t.Context(), time.Time{}, storage.Claim{Queue: "q", Limit: claimed, Lease: time.Hour})
+		assert.NoError(t, err)
+		assert.Equal(t, len(got.Records), claimed)
+		_, err = store.Enqueue(t.Context(), time.Time{}, "q", []storage.Record{{ID: "early", Due: time.UnixMilli(1_600_000_000_000)}})
+		assert.NoError(t, err)
+		assert.NoError(t, store.Close())
+		store = openTest(t, Options{}, disk)
+		got, err = store.Claim(t.Context(), time.Time{}, storage.Claim{Queue: "q", Limit: storage.MaxBatch, Lease: time.Hour})
+		assert.NoError(t, err)
+		var ids []string
+		for _, r := range got.Records {
+			ids = append(ids, r.ID)
+		}
+		assert.Equal(t, ids, []string{"early", fmt.Sprint("late", claimed)})
+	}
 }
 
 // A record that comes before the bound, because it was due earlier, does not bring back what was

@@ -62,7 +62,7 @@ func (t *txn) queue(name string) (*queue, error) {
 	}
 	for i := range q.void {
 		if q.waiting[i].low != (place{}) {
-			q.void[i] = math.MaxInt32
+			q.void[i].count = math.MaxInt32
 		}
 	}
 	if q.exists {

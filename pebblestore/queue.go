@@ -45,7 +45,7 @@ type queue struct {
 	aheadSize int64 // bytes in memory of what is ahead
 	strayed   bool  // a place was written in this transaction that ahead does not know
 	recent    recent
-	void      [priorities]int // places below the bound that are still on disk, about
+	void      [priorities]voids
 	due       tide
 
 	groups        map[string]*keyGroup     // some of the keys, and some that are none

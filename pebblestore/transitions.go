@@ -11,6 +11,23 @@ import (
 // voidPlaces is how many void places are left on disk before a range delete clears them.
 const voidPlaces = 8192
 
+// fewVoid is how many are deleted one by one. Where records come in any order of due times each of them
+// may have to clear the last few, and range deletes, which Pebble keeps in order in memory, would pile up.
+const fewVoid = 64
+
+// voids are the places below a bound that are still on disk.
+type voids struct {
+	count int     // about
+	known []place // the first of them
+}
+
+func (v *voids) add(p place) {
+	v.count = min(v.count+1, math.MaxInt32)
+	if len(v.known) < fewVoid {
+		v.known = append(v.known, p)
+	}
+}
+
 // tally counts a record in or out of a state.
 func (c *call) tally(r *record, s storage.State, by int64) {
 	c.count[s] += by
@@ -82,11 +99,15 @@ func (c *call) enter(g *keyGroup, r *record) {
 
 // clear removes the void places of a priority from the disk.
 func (c *call) clear(priority int) {
-	if c.void[priority] == 0 {
-		return
+	v := &c.void[priority]
+	if v.count > len(v.known) {
+		c.t.delRange(waitingPrefix(c.name, priority), waitingKey(c.name, priority, c.waiting[priority].low))
+	} else {
+		for _, p := range v.known {
+			c.t.del(waitingKey(c.name, priority, p))
+		}
 	}
-	c.void[priority] = 0
-	c.t.delRange(waitingPrefix(c.name, priority), waitingKey(c.name, priority, c.waiting[priority].low))
+	v.count, v.known = 0, v.known[:0]
 }
 
 // unplace takes a waiting or leased record, whose key is known, out of the order it stands in.
@@ -128,8 +149,8 @@ func (c *call) pass(r *record) {
 // skip makes a place void, which is the first of its priority.
 func (c *call) skip(priority int, p place) {
 	c.waiting[priority] = bound{low: p.next()}
-	c.void[priority] = min(c.void[priority]+1, math.MaxInt32)
-	if c.void[priority] > voidPlaces {
+	c.void[priority].add(p)
+	if c.void[priority].count > voidPlaces {
 		c.clear(priority)
 	}
 }
