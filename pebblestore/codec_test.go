@@ -20,7 +20,7 @@ import (
 func equalRecords(a, b *record) bool {
 	x, y := *a, *b
 	x.stateful, y.stateful, x.heap, y.heap = false, false, 0, 0
-	return cmp.Equal(x, y, cmp.AllowUnexported(record{}))
+	return cmp.Equal(x, y, unexported())
 }
 
 func FuzzRecord(f *testing.F) {
@@ -153,6 +153,11 @@ func TestOtherFormatInside(t *testing.T) {
 	assert.Equal(t, len(got.Records), 2)
 }
 
+// unexported lets cmp look into everything that has a codec.
+func unexported() cmp.Option {
+	return cmp.AllowUnexported(record{}, queue{}, bound{}, place{}, tide{}, leases{}, replaces{}, ahead{}, recent{}, voids{})
+}
+
 func TestQueueValue(t *testing.T) {
 	for _, keyed := range []bool{false, true} {
 		q := newQueue("q")
@@ -178,7 +183,7 @@ func TestQueueValue(t *testing.T) {
 		got := newQueue("q")
 		assert.NoError(t, got.decode(q.encode()))
 		q.expiring, q.ending, q.done, q.dead = bound{}, bound{}, bound{}, bound{}
-		if diff := cmp.Diff(q, got, cmp.AllowUnexported(queue{}, bound{}, place{}, tide{}, leases{}, replaces{}, ahead{}, recent{})); diff != "" {
+		if diff := cmp.Diff(q, got, unexported()); diff != "" {
 			t.Fatal(diff)
 		}
 	}

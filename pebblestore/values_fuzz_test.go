@@ -34,11 +34,10 @@ func FuzzReadAgain(f *testing.F) {
 	far := newQueue("q")
 	far.config = storage.QueueConfig{Ordered: true, Linger: storage.MaxDelay, Overflow: storage.DropOldest, RetainBytes: 1 << 62}
 	f.Add(far.encode())
-	all := cmp.AllowUnexported(record{}, queue{}, bound{}, place{}, tide{}, leases{}, replaces{}, ahead{}, recent{})
 	f.Fuzz(func(t *testing.T, value []byte) {
 		same := func(got, want any, err error) {
 			assert.NoError(t, err)
-			if diff := cmp.Diff(want, got, all); diff != "" {
+			if diff := cmp.Diff(want, got, unexported()); diff != "" {
 				t.Fatal(diff)
 			}
 		}
