@@ -14,9 +14,10 @@ import (
 	"github.com/bidemq/bide/storage/storagetest"
 )
 
-// Each structure that Redis keeps of a queue is lost in turn while processes go on, and repaired. Two
-// are what Repair works from: records, and meta, which has the configuration. Until it is repaired, what
-// a key has leased may not be known, and its order not kept.
+// Each structure that Redis keeps of a queue is lost in turn while processes go on, or is as it was some time ago,
+// and repaired. Until it is repaired, what a key has leased may not be known, and its order not kept. Two are what Repair
+// works from, so they are not lost: records, and meta, which has the configuration. Where these are as they were, what was
+// answered since may be gone.
 func TestLostStructures(t *testing.T) {
 	seed := seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 4))
@@ -31,18 +32,33 @@ func TestLostStructures(t *testing.T) {
 	}
 	r.goesOn()
 	for _, key := range redisstore.QueueKeys("", queue) {
-		if strings.HasSuffix(key, ":records") || strings.HasSuffix(key, ":meta") {
-			continue
+		name := key[strings.LastIndex(key, ":")+1:]
+		damage := func(do func()) func() {
+			return func() {
+				hole := history.Span{From: time.Now()}
+				do()
+				redistest.Until(t, "repair finds nothing any more", func() bool {
+					return len(storagetest.RepairAll(t, store, time.Time{}, queue, 100, false)) == 0
+				})
+				hole.To = time.Now()
+				r.terms.Holes = append(r.terms.Holes, hole)
+			}
 		}
-		r.happen(fault{key[strings.LastIndex(key, ":")+1:] + " lost", func() {
-			hole := history.Span{From: time.Now()}
-			server.Do(t, "DEL", key)
-			redistest.Until(t, "repair finds nothing any more", func() bool {
-				return len(storagetest.RepairAll(t, store, time.Time{}, queue, 100, false)) == 0
-			})
-			hole.To = time.Now()
-			r.terms.Holes = append(r.terms.Holes, hole)
-		}})
+		truth := name == "records" || name == "meta"
+		if !truth {
+			r.happen(fault{name + " lost", damage(func() { server.Do(t, "DEL", key) })})
+			r.goesOn()
+		}
+		from := time.Now()
+		server.Do(t, "DEL", "before")
+		server.Do(t, "COPY", key, "before")
+		r.wait(r.upTo(100, 400))
+		r.happen(fault{name + " rolled back", damage(func() {
+			server.Do(t, "EVAL", "if redis.call('COPY', KEYS[2], KEYS[1], 'REPLACE') == 0 then redis.call('DEL', KEYS[1]) end", "2", key, "before")
+		})})
+		if truth {
+			r.terms.Rewinds = append(r.terms.Rewinds, history.Span{From: from, To: time.Now()})
+		}
 		r.goesOn()
 	}
 	r.stop()
