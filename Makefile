@@ -15,9 +15,9 @@ help:
 demo:
 	$(GO) run ./cmd/bide demo
 
-## test: lint, run everything with the race detector, then what measures time
+## test: lint, run everything with the race detector, then what measures time, and fuzz for a while
 test: export BIDE_REQUIRE_REDIS = 1
-test: setup tidy-check lint race programs lag
+test: setup tidy-check lint race programs lag fuzz-short
 
 ## setup: install what the tests need and Go modules do not bring
 setup:
@@ -55,16 +55,15 @@ torture-failovers: setup
 soak: setup
 	BIDE_SOAK_FOR=$(T) BIDE_SEED=$(SEED) BIDE_TORTURE_ON=$(ON) $(GO) test -count=1 -timeout 0 -v -run TestSoak ./internal/torture
 
-## fuzz: each fuzz target for TIME (5m), one after another; ON=./pebblestore takes those of one package
+## fuzz: each fuzz target for TIME (5m), as many at once as there are processors; ON=./pebblestore takes those of one package
 fuzz: TIME ?= 5m
 fuzz: ON ?= ./...
 fuzz:
-	@for package in $$($(GO) list $(ON)); do \
-		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
-			echo "$$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(TIME) -fuzzminimizetime 1s $$package || exit 1; \
-		done; \
-	done
+	@./.ci/fuzz $(TIME) $(ON)
+
+## fuzz-short: each fuzz target for 20 s
+fuzz-short:
+	@./.ci/fuzz 20s ./...
 
 ## programs: N (2000) random programs against each engine, with their seed and what they met
 programs:
@@ -109,4 +108,4 @@ tidy-check:
 hooks:
 	git config core.hooksPath .githooks
 
-.PHONY: help demo test setup race short lag torture torture-failovers soak fuzz programs bench bench-all microbench cover lint fmt fix tidy-check hooks
+.PHONY: help demo test setup race short lag torture torture-failovers soak fuzz fuzz-short programs bench bench-all microbench cover lint fmt fix tidy-check hooks
