@@ -30,20 +30,20 @@ func soakDirectory(t *testing.T, seed uint64, long time.Duration) {
 	l := live(t.Context(), store, seed)
 	var samples []sample
 	opened := 1
-	next := time.Now().Add(time.Second)
+	sampled := time.Now()
 	for end := time.Now().Add(long); time.Now().Before(end); {
-		pause(t.Context(), min(sampleEvery(long), time.Until(end)))
-		samples = append(samples, take(t, directorySize(t, dir)))
-		if time.Now().After(next) {
-			assert.NoError(t, store.Close())
-			l.stop()
-			l.producers.Wait()
-			l.consumers.Wait()
-			store = openAgain()
-			opened++
-			l = live(t.Context(), store, seed+uint64(opened))
-			next = time.Now().Add(time.Second + time.Duration(rnd.IntN(3000))*time.Millisecond)
+		pause(t.Context(), min(time.Second+time.Duration(rnd.IntN(3000))*time.Millisecond, sampleEvery(long)))
+		if time.Since(sampled) >= sampleEvery(long) {
+			samples = append(samples, take(t, directorySize(t, dir)))
+			sampled = time.Now()
 		}
+		assert.NoError(t, store.Close())
+		l.stop()
+		l.producers.Wait()
+		l.consumers.Wait()
+		store = openAgain()
+		opened++
+		l = live(t.Context(), store, seed+uint64(opened))
 	}
 	t.Logf("opened %d times", opened)
 	l.end(t, store)

@@ -48,15 +48,15 @@ func soakRedis(t *testing.T, seed uint64, long time.Duration) {
 	l := live(t.Context(), store, seed)
 	r := newRing(t, rnd, p)
 	var samples []sample
-	next := time.Now()
+	sampled := time.Now()
 	for end := time.Now().Add(long); time.Now().Before(end); {
-		r.wait(min(sampleEvery(long), time.Until(end)))
-		samples = append(samples, take(t, serverMemory(t, p.server)))
-		if time.Now().After(next) {
-			all := p.faults(r)
-			r.happen(all[rnd.IntN(len(all))])
-			next = time.Now().Add(r.upTo(1000, 4000))
+		r.wait(min(r.upTo(1000, 4000), sampleEvery(long)))
+		if time.Since(sampled) >= sampleEvery(long) {
+			samples = append(samples, take(t, serverMemory(t, p.server)))
+			sampled = time.Now()
 		}
+		all := p.faults(r)
+		r.happen(all[rnd.IntN(len(all))])
 	}
 	t.Logf("%v", r.done)
 	l.end(t, store)
