@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 func (s *Store) claimSpread(ctx context.Context, now time.Time, c storage.Claim) (storage.Claimed, error) {
 	var got storage.Claimed
 	err := s.over(ctx, c.Queue, func(l *layout) error {
-		g := &gathering{store: s, spread: s.spreadOf(c.Queue), ctx: ctx, now: now, claim: c, layout: l}
+		g := &gathering{store: s, spread: s.spreadFor(c.Queue), ctx: ctx, now: now, claim: c, layout: l}
 		g.got.Next = storage.Forever
 		g.gather()
 		got = g.got
@@ -48,10 +49,11 @@ type gathering struct {
 	claim  storage.Claim
 	layout *layout
 
-	mu   sync.Mutex
-	got  storage.Claimed
-	more []int // shards that have more than they were asked for
-	err  error // of a shard
+	mu     sync.Mutex
+	got    storage.Claimed
+	more   []int // shards that have more than they were asked for
+	missed bool  // a shard was left alone, or has failed
+	err    error // of a shard
 }
 
 func (g *gathering) gather() {
@@ -81,7 +83,7 @@ func (g *gathering) gather() {
 	for _, i := range others {
 		g.got.Next = min(g.got.Next, g.store.watches.expects(g.name(i)))
 	}
-	if g.err != nil {
+	if g.missed {
 		g.got.Next = min(g.got.Next, longPause)
 	}
 }
@@ -95,7 +97,7 @@ func (g *gathering) split() (likely, others []int) {
 		i := all[(first+k)%len(all)]
 		switch {
 		case g.spread.isDown(i):
-			g.got.Next = min(g.got.Next, longPause)
+			g.missed = true
 		case !g.now.IsZero() || g.store.watches.may(g.name(i)):
 			likely = append(likely, i)
 		default:
@@ -171,20 +173,33 @@ func (g *gathering) ask(which []int) {
 	others.Wait()
 }
 
+// shardPatience bounds how long a claim waits for one shard. What the others have given is leased meanwhile,
+// so it is a quarter of the lease at most.
+const shardPatience = 3 * time.Second
+
 // one claims from one shard.
 func (g *gathering) one(i int, c storage.Claim) {
 	at, name := g.layout.shards[i], g.name(i)
-	at.brief = len(g.layout.shards) > 1
+	ctx, several := g.ctx, len(g.layout.shards) > 1
+	if at.brief = several; several {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, min(shardPatience, c.Lease/4))
+		defer cancel()
+	}
 	began := time.Now()
-	claimed, err := g.store.claimAt(g.ctx, g.now, at, c)
+	claimed, err := g.store.claimAt(ctx, g.now, at, c)
+	if err != nil && ctx.Err() != nil && g.ctx.Err() == nil {
+		err = fmt.Errorf("redisstore: claim %q: %w: no answer within %s", at.name, storage.ErrUnavailable, time.Since(began))
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
 		if _, ok := errors.AsType[*layoutError](g.err); !ok {
 			g.err = err
 		}
+		g.missed = true
 		if errors.Is(err, storage.ErrUnavailable) {
-			g.spread.leave(i)
+			g.spread.leave(i, max(longPause, 3*time.Since(began))) // not to wait for it most of the time
 			g.store.watches.postpone(name)
 		}
 		return
@@ -221,9 +236,9 @@ func (sp *spread) isDown(i int) bool {
 	return len(sp.down) > 0 && time.Now().Before(sp.down[i])
 }
 
-// leave leaves a shard alone for a moment.
-func (sp *spread) leave(i int) {
+// leave leaves a shard alone for a while.
+func (sp *spread) leave(i int, d time.Duration) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	sp.down[i] = time.Now().Add(longPause)
+	sp.down[i] = time.Now().Add(d)
 }

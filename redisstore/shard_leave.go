@@ -27,7 +27,12 @@ func (s *Store) settleLater(queue string) {
 		return
 	}
 	s.work.Go(func() {
-		defer s.settling.Delete(queue)
+		defer func() {
+			s.settling.Delete(queue)
+			if s.life.Err() == nil && len(s.layoutOf(queue).counts) > 1 { // it has changed again at this moment
+				s.settleLater(queue)
+			}
+		}()
 		for pause := s.settleIn; ; pause = min(2*pause, settleMost) {
 			t := time.NewTimer(pause/2 + rand.N(pause))
 			select {
