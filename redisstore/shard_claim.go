@@ -51,9 +51,10 @@ type gathering struct {
 
 	mu     sync.Mutex
 	got    storage.Claimed
-	more   []int // shards that have more than they were asked for
-	missed bool  // a shard was left alone, or has failed
-	err    error // of a shard
+	leased time.Time // when the claim was sent that brought the first records, zero without any
+	more   []int     // shards that have more than they were asked for
+	missed bool      // a shard was left alone, or has failed
+	err    error     // of a shard
 }
 
 func (g *gathering) gather() {
@@ -122,7 +123,7 @@ func (g *gathering) wants() bool {
 	if len(g.got.Records) == 0 {
 		return true
 	}
-	return len(g.got.Records) < g.claim.Limit && !g.claim.Group &&
+	return len(g.got.Records) < g.claim.Limit && !g.claim.Group && g.patience() > 0 &&
 		(g.claim.MaxBytes == 0 || g.room() >= g.store.options.MaxBody)
 }
 
@@ -157,6 +158,7 @@ func (g *gathering) ask(which []int) {
 	if room > 0 {
 		room = g.room() / len(which)
 	}
+	patience := g.patience()
 	var others sync.WaitGroup
 	for k, i := range which {
 		c := g.claim
@@ -165,31 +167,43 @@ func (g *gathering) ask(which []int) {
 			c.Limit++
 		}
 		if k == len(which)-1 {
-			g.one(i, c)
+			g.one(i, c, patience)
 		} else {
-			others.Go(func() { g.one(i, c) })
+			others.Go(func() { g.one(i, c, patience) })
 		}
 	}
 	others.Wait()
 }
 
-// shardPatience bounds how long a claim waits for one shard. What the others have given is leased meanwhile,
-// so it is a quarter of the lease at most.
-const shardPatience = 3 * time.Second
+// How long a claim waits for one shard: a third of the lease, within these bounds.
+const (
+	leastPatience = 500 * time.Millisecond // servers and networks pause that long at times
+	mostPatience  = 3 * time.Second
+)
+
+// patience is how long the next shards are waited for. What others have given is leased meanwhile, and has to be
+// handed over while most of that is left.
+func (g *gathering) patience() time.Duration {
+	most := max(leastPatience, min(mostPatience, g.claim.Lease/3))
+	if g.leased.IsZero() {
+		return most
+	}
+	return most - time.Since(g.leased)
+}
 
 // one claims from one shard.
-func (g *gathering) one(i int, c storage.Claim) {
+func (g *gathering) one(i int, c storage.Claim, patience time.Duration) {
 	at, name := g.layout.shards[i], g.name(i)
 	ctx, several := g.ctx, len(g.layout.shards) > 1
 	if at.brief = several; several {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, min(shardPatience, c.Lease/4))
+		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
 	began := time.Now()
 	claimed, err := g.store.claimAt(ctx, g.now, at, c)
 	if err != nil && ctx.Err() != nil && g.ctx.Err() == nil {
-		err = fmt.Errorf("redisstore: claim %q: %w: no answer within %s", at.name, storage.ErrUnavailable, time.Since(began))
+		err = fmt.Errorf("redisstore: claim %q: %w: no answer within %s", at.name, storage.ErrUnavailable, patience)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,6 +221,9 @@ func (g *gathering) one(i int, c storage.Claim) {
 	g.spread.claimed.add(i, claimed.Records, began.Add(c.Lease))
 	for k := range claimed.Records {
 		claimed.Records[k].Seq = g.layout.spreadSeq(claimed.Records[k].Seq, i)
+	}
+	if len(claimed.Records) > 0 && g.leased.IsZero() {
+		g.leased = began
 	}
 	g.got.Records = append(g.got.Records, claimed.Records...)
 	if len(claimed.Records) == c.Limit && claimed.Next == 0 {

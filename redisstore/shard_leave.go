@@ -88,7 +88,7 @@ func (s *Store) isFree(ctx context.Context, l *layout, i int) (bool, error) {
 	for _, what := range []string{"keys", "records"} {
 		away := false
 		err := s.scan(ctx, l.shards[i], what, func(kind, name, key string) (bool, error) {
-			away = kind == "key" && home(name, l.newest()) != i || kind == "live" && key == "" && home(name, l.newest()) != i
+			away = kind == "key" && home(name, l.newest()) != i || kind == "live" && home(namesHome(name, key), l.newest()) != i
 			return !away, nil
 		})
 		if err != nil || away {
