@@ -203,8 +203,9 @@ func TestRepairOfGrants(t *testing.T) {
 		"grants themselves": {func(g *granted) { g.eachGrant("HDEL', KEYS[1], f") }, []int64{54, 1, 5}, 54},
 		"grants damaged":    {func(g *granted) { g.eachGrant("HSET', KEYS[1], f, 'junk'") }, []int64{54, 1, 5}, 54},
 		"grants foreign":    {func(g *granted) { g.eachGrant("HSET', KEYS[1], f, string.rep('junk', 99)") }, []int64{54, 1, 5}, 54},
-		"grants cut": {func(g *granted) { g.eachGrant("HSET', KEYS[1], f, string.sub(redis.call('HGET', KEYS[1], f), 1, -30)") },
-			[]int64{54, 1, 5}, 54},
+		"grants cut": {func(g *granted) {
+			g.eachGrant("HSET', KEYS[1], f, string.sub(redis.call('HGET', KEYS[1], f), 1, -30)")
+		}, []int64{54, 1, 5}, 54},
 		"grants of nobody": {func(g *granted) {
 			g.server.Do(g, "HSET", g.keys[1], "\x04junk", "junk", "\x04\x00\x00\x00\x00\x00\x00\x07", "junk")
 		}, []int64{0, 55, 5}, 0},

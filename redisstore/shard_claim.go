@@ -178,7 +178,7 @@ func (g *gathering) ask(which []int) {
 // How long a claim waits for one shard: a third of the lease, within these bounds.
 const (
 	leastPatience = 500 * time.Millisecond // servers and networks pause that long at times
-	mostPatience  = 3 * time.Second
+	mostPatience  = time.Second
 )
 
 // patience is how long the next shards are waited for. What others have given is leased meanwhile, and has to be
@@ -213,7 +213,7 @@ func (g *gathering) one(i int, c storage.Claim, patience time.Duration) {
 		}
 		g.missed = true
 		if errors.Is(err, storage.ErrUnavailable) {
-			g.spread.leave(i, max(longPause, 3*time.Since(began))) // not to wait for it most of the time
+			g.spread.leave(i, max(longPause, 6*time.Since(began))) // not to wait for it most of the time
 			g.store.watches.postpone(name)
 		}
 		return

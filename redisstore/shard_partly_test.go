@@ -162,8 +162,9 @@ func TestShardsChangeWithinASettlement(t *testing.T) {
 				rs = append(rs, c.Records[0].Receipt(queue))
 			}
 			rs = append(rs, storage.Receipt{Queue: queue, ID: nobody, Token: 7})
-			words := settleWords([]storage.Settlement{{Receipt: rs[0], Verdict: storage.Release},
-				{Receipt: rs[1], Verdict: storage.Release}, {Receipt: rs[2], Verdict: storage.Ack}})
+			words := settleWords([]storage.Settlement{
+				{Receipt: rs[0], Verdict: storage.Release}, {Receipt: rs[1], Verdict: storage.Release}, {Receipt: rs[2], Verdict: storage.Ack},
+			})
 			asked := 0
 			lost, err := s.perQueue(t.Context(), settleScript, []string{""}, rs, func(i int) (string, string) {
 				if asked++; asked == 4 { // the second call, after two of three were answered

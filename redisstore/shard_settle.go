@@ -75,6 +75,16 @@ func (s *Store) settleSpread(ctx context.Context, sc *script, queue string, head
 	return lost, err
 }
 
+// Shard implements [storage.Sharder].
+func (s *Store) Shard(r storage.Receipt) int {
+	sp := s.spreadOf(r.Queue)
+	if sp == nil {
+		return 0
+	}
+	shard, _ := sp.claimed.of(r)
+	return shard
+}
+
 type answer struct {
 	done int // receipts that it is about, the first of those asked for
 	lost []int
