@@ -45,10 +45,11 @@ type ClientConfig struct {
 // that the engine does not answer within 30 s, or a consumer's within a third of its lease, is cut
 // off and counts as unavailable.
 type Client struct {
-	engine storage.Engine
-	config ClientConfig
-	log    *slog.Logger
-	ids    *ulid.LockedMonotonicReader
+	engine  storage.Engine
+	sharder storage.Sharder // the engine, nil if it is none
+	config  ClientConfig
+	log     *slog.Logger
+	ids     *ulid.LockedMonotonicReader
 
 	cancel  context.CancelFunc // ends the calls that batches make
 	records *batcher[storage.Record, storage.EnqueueResult]
@@ -77,6 +78,7 @@ func NewClient(engine storage.Engine, config ClientConfig) *Client {
 		ids:    &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
 		cancel: cancel,
 	}
+	c.sharder, _ = engine.(storage.Sharder)
 	c.records = newBatcher(ctx, c.store, config)
 	c.settles = newBatcher(ctx, c.settleBatch, config)
 	return c

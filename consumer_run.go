@@ -55,6 +55,7 @@ func newRun(ctx context.Context, c *Consumer) *run {
 	}
 	r.keeper = &keeper{
 		engine: c.client.engine,
+		lane:   c.client.lane,
 		lease:  c.config.Lease,
 		grace:  c.config.Grace,
 		hooks:  c.config.Hooks,

@@ -39,6 +39,7 @@ type hold struct {
 // have the message.
 type keeper struct {
 	engine storage.Engine
+	lane   func(storage.Receipt) string // leases of the same are extended together
 	lease  time.Duration
 	grace  time.Duration
 	hooks  Hooks
@@ -112,9 +113,9 @@ func (k *keeper) run(ctx context.Context) {
 				pulse = timer.C
 			}
 		case <-pulse:
-			for queue, holds := range k.look(time.Now()) {
+			for _, holds := range k.look(time.Now()) {
 				for some := range slices.Chunk(holds, storage.MaxBatch) {
-					calls.Go(func() { k.extend(ctx, queue, some) })
+					calls.Go(func() { k.extend(ctx, some[0].Queue, some) })
 				}
 			}
 			pulse = nil
@@ -132,7 +133,7 @@ func (k *keeper) holding() bool {
 	return len(k.held) > 0
 }
 
-// look ends what has to end, and returns what is to be extended by queue.
+// look ends what has to end, and returns what is to be extended by lane.
 func (k *keeper) look(now time.Time) map[string][]*hold {
 	k.mu.Lock()
 	due := map[string][]*hold{}
@@ -151,7 +152,8 @@ func (k *keeper) look(now time.Time) map[string][]*hold {
 			lapsed = append(lapsed, h)
 		case now.Sub(h.renewed) >= k.lease/3 && !h.extending:
 			h.extending = true
-			due[h.Queue] = append(due[h.Queue], h)
+			lane := k.lane(h.receipt())
+			due[lane] = append(due[lane], h)
 		}
 		if !h.settling && !h.ended.IsZero() && now.Sub(h.ended) >= k.grace {
 			stuck = append(stuck, h)

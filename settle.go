@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ func (c *Client) settle(ctx context.Context, s storage.Settlement, t terms) erro
 	if err := fit(&s); err != nil {
 		return wrapID(err, s.Verdict.String(), s.Receipt.Queue, s.Receipt.ID)
 	}
-	a, err := c.settles.do(ctx, s.Receipt.Queue, s, 0, t)
+	a, err := c.settles.do(ctx, c.lane(s.Receipt), s, 0, t)
 	return settled(&s, a, err)
 }
 
@@ -30,7 +31,19 @@ func (c *Client) settleLater(ctx context.Context, s storage.Settlement, t terms,
 		done(answer[bool]{err: err})
 		return
 	}
-	c.settles.submit(ctx, s.Receipt.Queue, s, t, done)
+	c.settles.submit(ctx, c.lane(s.Receipt), s, t, done)
+}
+
+// lane is what goes together: the leases of a queue, or of a shard of it.
+func (c *Client) lane(r storage.Receipt) string {
+	if c.sharder == nil {
+		return r.Queue
+	}
+	shard := c.sharder.Shard(r)
+	if shard == 0 {
+		return r.Queue
+	}
+	return r.Queue + "#" + strconv.Itoa(shard)
 }
 
 // fit makes the reason of a settlement what engines take, and checks the rest.
@@ -99,7 +112,7 @@ func (c *Client) settleTogether(ctx context.Context, queue string, ss []storage.
 func (c *Client) settleBatch(
 	ctx context.Context,
 	within time.Duration,
-	queue string,
+	_ string, // its lane
 	ss []storage.Settlement,
 ) ([]bool, error) {
 	var lost []storage.Receipt
@@ -108,7 +121,7 @@ func (c *Client) settleBatch(
 		return err
 	})
 	if err != nil {
-		c.noteCut(ctx, "settle", queue, err)
+		c.noteCut(ctx, "settle", ss[0].Receipt.Queue, err)
 		return nil, err
 	}
 	is := make([]bool, len(ss))

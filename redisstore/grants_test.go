@@ -198,7 +198,17 @@ func TestRepairOfGrants(t *testing.T) {
 		"meta lost":         {func(g *granted) { g.server.Do(g, "DEL", g.keys[0]) }, []int64{0, 55, 0}, 0},
 		"list lost":         {func(g *granted) { g.server.Do(g, "HDEL", g.keys[0], "g") }, []int64{0, 55, 5}, 0},
 		"all but records":   {func(g *granted) { g.server.Do(g, "DEL", g.keys[0], g.keys[2], g.keys[3]) }, []int64{0, 55, 0}, 0},
-		"grants themselves": {func(g *granted) { g.dropGrants() }, []int64{54, 1, 5}, 54},
+		"list damaged":      {func(g *granted) { g.server.Do(g, "HSET", g.keys[0], "g", "junk") }, []int64{0, 55, 5}, 0},
+		"list foreign":      {func(g *granted) { g.server.Do(g, "HSET", g.keys[0], "g", strings.Repeat("junk", 19)) }, []int64{0, 55, 5}, 0},
+		"grants themselves": {func(g *granted) { g.eachGrant("HDEL', KEYS[1], f") }, []int64{54, 1, 5}, 54},
+		"grants damaged":    {func(g *granted) { g.eachGrant("HSET', KEYS[1], f, 'junk'") }, []int64{54, 1, 5}, 54},
+		"grants foreign":    {func(g *granted) { g.eachGrant("HSET', KEYS[1], f, string.rep('junk', 99)") }, []int64{54, 1, 5}, 54},
+		"grants cut": {func(g *granted) {
+			g.eachGrant("HSET', KEYS[1], f, string.sub(redis.call('HGET', KEYS[1], f), 1, -30)")
+		}, []int64{54, 1, 5}, 54},
+		"grants of nobody": {func(g *granted) {
+			g.server.Do(g, "HSET", g.keys[1], "\x04junk", "junk", "\x04\x00\x00\x00\x00\x00\x00\x07", "junk")
+		}, []int64{0, 55, 5}, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -214,10 +224,25 @@ func TestRepairOfGrants(t *testing.T) {
 	}
 }
 
-func (g *granted) dropGrants() {
+// eachGrant runs a command with each grant f, whose name goes on from a quote.
+func (g *granted) eachGrant(command string) {
 	g.server.Do(g, "EVAL", `for _, f in ipairs(redis.call('HKEYS', KEYS[1])) do
-		if string.byte(f) == 4 then redis.call('HDEL', KEYS[1], f) end
+		if string.byte(f) == 4 then redis.call('`+command+`) end
 	end`, "1", g.keys[1])
+}
+
+// R5: a settlement meets a damaged grant: its lease is lost, and the queue goes on.
+func TestSettleInADamagedGrant(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"junk", strings.Repeat("junk", 99), "longer than its head"} {
+		g := newGranted(t, 60)
+		recs := g.take(50)
+		g.eachGrant("HSET', KEYS[1], f, '" + value + "'")
+		assert.Equal(t, g.ack(recs[3], recs[49]), 2)
+		assert.Equal(t, len(g.take(10)), 10)
+		g.now = g.now.Add(2 * time.Hour)
+		assert.Equal(t, len(g.take(10)), 10)
+	}
 }
 
 // A queue that becomes whole while records are leased by grants knows them.

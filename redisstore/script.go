@@ -105,7 +105,7 @@ var (
 
 	shardScanScript   = newScript("shard_scan", "", 4, 0, true)
 	shardFreeScript   = newScript("shard_free", "", 2, 0, true)
-	shardAdoptScript  = newScript("shard_adopt", "queue settings record grants moves groups bounds wake", 3, 0, false)
+	shardAdoptScript  = newScript("shard_adopt", "queue settings record grants moves groups bounds wake", 3, 0, true)
 	shardForgetScript = newScript("shard_forget", "queue settings record grants moves groups bounds wake", 2, 0, true)
 )
 

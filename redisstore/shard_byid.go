@@ -22,10 +22,10 @@ func (s *Store) byID(ctx context.Context, now time.Time, queue, id string, do fu
 			return err
 		}
 		_, i, found := s.find(ctx, now, l, id)
-		if found != nil || i == first {
-			if _, ok := errors.AsType[*layoutError](found); ok {
-				return found
-			}
+		switch {
+		case found != nil && !errors.Is(found, storage.ErrNotFound):
+			return found // it may live in a shard that has not answered
+		case found != nil || i == first:
 			return err
 		}
 		return do(l, i)
@@ -59,6 +59,9 @@ func (s *Store) find(ctx context.Context, now time.Time, l *layout, id string) (
 		}
 		return nil
 	})
+	if none == nil && live(&best) {
+		return best, at, nil // whatever the shards say that have not answered: one lives at a time
+	}
 	if err == nil && none != nil {
 		err = fmt.Errorf("redisstore: %w: %q in queue %q", storage.ErrNotFound, id, l.shards[0].name)
 	}

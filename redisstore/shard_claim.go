@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 func (s *Store) claimSpread(ctx context.Context, now time.Time, c storage.Claim) (storage.Claimed, error) {
 	var got storage.Claimed
 	err := s.over(ctx, c.Queue, func(l *layout) error {
-		g := &gathering{store: s, spread: s.spreadOf(c.Queue), ctx: ctx, now: now, claim: c, layout: l}
+		g := &gathering{store: s, spread: s.spreadFor(c.Queue), ctx: ctx, now: now, claim: c, layout: l}
 		g.got.Next = storage.Forever
 		g.gather()
 		got = g.got
@@ -48,10 +49,12 @@ type gathering struct {
 	claim  storage.Claim
 	layout *layout
 
-	mu   sync.Mutex
-	got  storage.Claimed
-	more []int // shards that have more than they were asked for
-	err  error // of a shard
+	mu     sync.Mutex
+	got    storage.Claimed
+	leased time.Time // when the claim was sent that brought the first records, zero without any
+	more   []int     // shards that have more than they were asked for
+	missed bool      // a shard was left alone, or has failed
+	err    error     // of a shard
 }
 
 func (g *gathering) gather() {
@@ -81,7 +84,7 @@ func (g *gathering) gather() {
 	for _, i := range others {
 		g.got.Next = min(g.got.Next, g.store.watches.expects(g.name(i)))
 	}
-	if g.err != nil {
+	if g.missed {
 		g.got.Next = min(g.got.Next, longPause)
 	}
 }
@@ -95,7 +98,7 @@ func (g *gathering) split() (likely, others []int) {
 		i := all[(first+k)%len(all)]
 		switch {
 		case g.spread.isDown(i):
-			g.got.Next = min(g.got.Next, longPause)
+			g.missed = true
 		case !g.now.IsZero() || g.store.watches.may(g.name(i)):
 			likely = append(likely, i)
 		default:
@@ -120,7 +123,7 @@ func (g *gathering) wants() bool {
 	if len(g.got.Records) == 0 {
 		return true
 	}
-	return len(g.got.Records) < g.claim.Limit && !g.claim.Group &&
+	return len(g.got.Records) < g.claim.Limit && !g.claim.Group && g.patience() > 0 &&
 		(g.claim.MaxBytes == 0 || g.room() >= g.store.options.MaxBody)
 }
 
@@ -155,6 +158,7 @@ func (g *gathering) ask(which []int) {
 	if room > 0 {
 		room = g.room() / len(which)
 	}
+	patience := g.patience()
 	var others sync.WaitGroup
 	for k, i := range which {
 		c := g.claim
@@ -163,28 +167,53 @@ func (g *gathering) ask(which []int) {
 			c.Limit++
 		}
 		if k == len(which)-1 {
-			g.one(i, c)
+			g.one(i, c, patience)
 		} else {
-			others.Go(func() { g.one(i, c) })
+			others.Go(func() { g.one(i, c, patience) })
 		}
 	}
 	others.Wait()
 }
 
+// How long a claim waits for one shard: a third of the lease, within these bounds.
+const (
+	leastPatience = 500 * time.Millisecond // servers and networks pause that long at times
+	mostPatience  = time.Second
+)
+
+// patience is how long the next shards are waited for. What others have given is leased meanwhile, and has to be
+// handed over while most of that is left.
+func (g *gathering) patience() time.Duration {
+	most := max(leastPatience, min(mostPatience, g.claim.Lease/3))
+	if g.leased.IsZero() {
+		return most
+	}
+	return most - time.Since(g.leased)
+}
+
 // one claims from one shard.
-func (g *gathering) one(i int, c storage.Claim) {
+func (g *gathering) one(i int, c storage.Claim, patience time.Duration) {
 	at, name := g.layout.shards[i], g.name(i)
-	at.brief = len(g.layout.shards) > 1
+	ctx, several := g.ctx, len(g.layout.shards) > 1
+	if at.brief = several; several {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
 	began := time.Now()
-	claimed, err := g.store.claimAt(g.ctx, g.now, at, c)
+	claimed, err := g.store.claimAt(ctx, g.now, at, c)
+	if err != nil && ctx.Err() != nil && g.ctx.Err() == nil {
+		err = fmt.Errorf("redisstore: claim %q: %w: no answer within %s", at.name, storage.ErrUnavailable, patience)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
 		if _, ok := errors.AsType[*layoutError](g.err); !ok {
 			g.err = err
 		}
+		g.missed = true
 		if errors.Is(err, storage.ErrUnavailable) {
-			g.spread.leave(i)
+			g.spread.leave(i, max(longPause, 6*time.Since(began))) // not to wait for it most of the time
 			g.store.watches.postpone(name)
 		}
 		return
@@ -192,6 +221,9 @@ func (g *gathering) one(i int, c storage.Claim) {
 	g.spread.claimed.add(i, claimed.Records, began.Add(c.Lease))
 	for k := range claimed.Records {
 		claimed.Records[k].Seq = g.layout.spreadSeq(claimed.Records[k].Seq, i)
+	}
+	if len(claimed.Records) > 0 && g.leased.IsZero() {
+		g.leased = began
 	}
 	g.got.Records = append(g.got.Records, claimed.Records...)
 	if len(claimed.Records) == c.Limit && claimed.Next == 0 {
@@ -221,9 +253,9 @@ func (sp *spread) isDown(i int) bool {
 	return len(sp.down) > 0 && time.Now().Before(sp.down[i])
 }
 
-// leave leaves a shard alone for a moment.
-func (sp *spread) leave(i int) {
+// leave leaves a shard alone for a while.
+func (sp *spread) leave(i int, d time.Duration) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	sp.down[i] = time.Now().Add(longPause)
+	sp.down[i] = time.Now().Add(d)
 }

@@ -27,7 +27,12 @@ func (s *Store) settleLater(queue string) {
 		return
 	}
 	s.work.Go(func() {
-		defer s.settling.Delete(queue)
+		defer func() {
+			s.settling.Delete(queue)
+			if s.life.Err() == nil && len(s.layoutOf(queue).counts) > 1 { // it has changed again at this moment
+				s.settleLater(queue)
+			}
+		}()
 		for pause := s.settleIn; ; pause = min(2*pause, settleMost) {
 			t := time.NewTimer(pause/2 + rand.N(pause))
 			select {
@@ -83,7 +88,7 @@ func (s *Store) isFree(ctx context.Context, l *layout, i int) (bool, error) {
 	for _, what := range []string{"keys", "records"} {
 		away := false
 		err := s.scan(ctx, l.shards[i], what, func(kind, name, key string) (bool, error) {
-			away = kind == "key" && home(name, l.newest()) != i || kind == "live" && key == "" && home(name, l.newest()) != i
+			away = kind == "key" && home(name, l.newest()) != i || kind == "live" && home(namesHome(name, key), l.newest()) != i
 			return !away, nil
 		})
 		if err != nil || away {

@@ -147,29 +147,15 @@ func (s *Store) inSteps(ctx context.Context, now time.Time, queue string, f stor
 // redriveSpread makes dead records ready. While records move nobody can say whether their keys and ids are
 // in use elsewhere, so it is refused until that is over.
 func (s *Store) redriveSpread(ctx context.Context, now time.Time, queue string, f storage.Filter) (storage.Batch, error) {
-	err := s.over(ctx, queue, func(l *layout) error {
-		if len(l.counts) == 1 {
-			return nil
-		}
-		at := l.shards[0]
-		if _, _, _, err := s.configureAt(ctx, at, "0", storage.QueueConfig{}, "", ""); err != nil {
-			return err // the layout may be an old one
-		}
-		return fmt.Errorf("redisstore: %w: queue %q moves from %v shards, its dead messages are redriven when that is over",
-			storage.ErrConflict, queue, l.counts)
-	})
-	if err != nil {
-		return storage.Batch{}, err
-	}
 	if f.ID == "" {
-		return s.inSteps(ctx, now, queue, f, s.redriveAt)
+		return s.inSteps(ctx, now, queue, f, s.redriveSettled)
 	}
 	var found storage.Batch
-	err = s.over(ctx, queue, func(l *layout) error {
+	err := s.over(ctx, queue, func(l *layout) error {
 		var missing error
 		for k := range l.shards {
 			i := (home(f.ID, l.newest()) + k) % len(l.shards)
-			b, err := s.redriveAt(ctx, now, l.shards[i], l.inShard(f, i))
+			b, err := s.redriveSettled(ctx, now, l.shards[i], l.inShard(f, i))
 			if err == nil {
 				b.Last.Seq = l.spreadSeq(b.Last.Seq, i)
 				found = b
@@ -183,4 +169,19 @@ func (s *Store) redriveSpread(ctx context.Context, now time.Time, queue string, 
 		return missing
 	})
 	return found, err
+}
+
+// redriveSettled is redriveAt for a shard of a queue whose records do not move. The script does nothing if the
+// shard has another layout.
+func (s *Store) redriveSettled(ctx context.Context, now time.Time, at shard, f storage.Filter) (storage.Batch, error) {
+	l, err := parseLayout(at.name, at.layout)
+	if err != nil || len(l.counts) == 1 {
+		return s.redriveAt(ctx, now, at, f)
+	}
+	if _, _, _, err := s.configureAt(ctx, at, "0", storage.QueueConfig{}, "", ""); err != nil {
+		return storage.Batch{}, err // the layout may be an old one
+	}
+	queue, _ := cutShard(at.name)
+	return storage.Batch{}, fmt.Errorf("redisstore: %w: queue %q moves from %v shards, its dead messages are redriven when that is over",
+		storage.ErrConflict, queue, l.counts)
 }

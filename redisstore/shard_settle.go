@@ -19,7 +19,7 @@ import (
 func (s *Store) settleSpread(ctx context.Context, sc *script, queue string, head []string, rs []storage.Receipt, which []int,
 	each func(i int) (string, string),
 ) ([]int, error) {
-	sp := s.spreadOf(queue)
+	sp := s.spreadFor(queue)
 	search := &search{asked: make([][]int, len(rs)), sure: make([]bool, len(rs)), left: which}
 	began := time.Now()
 	var lost, settled []int
@@ -31,18 +31,17 @@ func (s *Store) settleSpread(ctx context.Context, sc *script, queue string, head
 			var all sync.WaitGroup
 			for k := range groups {
 				all.Go(func() {
-					answers[k].lost, answers[k].err = s.settleAt(ctx, sc, l.shards[groups[k].shard], head, groups[k].which, each)
+					a := &answers[k]
+					a.done, a.lost, a.err = s.settleAt(ctx, sc, l.shards[groups[k].shard], head, groups[k].which, each)
 				})
 			}
 			all.Wait()
 			errs := make([]error, len(groups))
 			search.left = nil
 			for k, g := range groups {
-				if errs[k] = answers[k].err; errs[k] != nil {
-					search.left = append(search.left, g.which...)
-					continue
-				}
-				for _, i := range g.which {
+				errs[k] = answers[k].err
+				search.left = append(search.left, g.which[answers[k].done:]...)
+				for _, i := range g.which[:answers[k].done] {
 					switch {
 					case !slices.Contains(answers[k].lost, i):
 						settled = append(settled, i)
@@ -76,7 +75,18 @@ func (s *Store) settleSpread(ctx context.Context, sc *script, queue string, head
 	return lost, err
 }
 
+// Shard implements [storage.Sharder].
+func (s *Store) Shard(r storage.Receipt) int {
+	sp := s.spreadOf(r.Queue)
+	if sp == nil {
+		return 0
+	}
+	shard, _ := sp.claimed.of(r)
+	return shard
+}
+
 type answer struct {
+	done int // receipts that it is about, the first of those asked for
 	lost []int
 	err  error
 }

@@ -54,6 +54,15 @@ func (s *Store) spreadOf(queue string) *spread {
 	return nil
 }
 
+// spreadFor is spreadOf for a call that a shard has refused because of its layout. By now the queue may have lost
+// that: then it has one shard.
+func (s *Store) spreadFor(queue string) *spread {
+	if sp := s.spreadOf(queue); sp != nil {
+		return sp
+	}
+	return &spread{queue: queue, layout: newLayout(queue, 0, []int{1}), down: map[int]time.Time{}}
+}
+
 // layoutOf returns the layout of a queue as far as is known.
 func (s *Store) layoutOf(queue string) *layout {
 	if sp := s.spreadOf(queue); sp != nil {

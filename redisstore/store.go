@@ -63,7 +63,10 @@ type Store struct {
 	listening bool       // guarded by mu
 }
 
-var _ storage.Engine = (*Store)(nil)
+var (
+	_ storage.Engine  = (*Store)(nil)
+	_ storage.Sharder = (*Store)(nil)
+)
 
 // Open connects to the Redis that a URL names:
 //

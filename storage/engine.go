@@ -59,6 +59,13 @@ type Engine interface {
 	Close() error
 }
 
+// Sharder may be an engine that keeps what a queue has in several places, which fail one by one. Who settles and
+// extends leases of one place in a call does not wait for another.
+type Sharder interface {
+	// Shard numbers the place of a lease, from 0 on, as far as it is known.
+	Shard(r Receipt) int
+}
+
 // Admin is the part of an engine for people and tools: it finds, changes, counts and mends.
 type Admin interface {
 	// Queues lists the names that come after the given one, in order, at most limit of them.

@@ -15,11 +15,14 @@ do -- what is local here is not counted: a script may have 200 locals
 
   local function has(bits, i) return bits % 2 ^ (i + 1) >= 2 ^ i end
 
-  -- granted.read calls use(id, member, progress) for the records of a grant whose bits are set.
+  -- granted.read calls use(id, member, progress) for the records of a grant whose bits are set, and says
+  -- whether the text is one.
   function granted.read(first, text, bits, use)
-    local by = unpick(">I2", text, 7)
+    local by = #text > 10 and unpick(">I2", text, 7) or #text
+    if #text < by + 10 then return false end
     local holder, width = sub(text, 1, 8 + by), unpick(">I2", text, 9 + by) -- the end and the claimer, as in a progress
-    local n = math.floor((#text - 10 - by) / (12 + width))
+    local n = (#text - 10 - by) / (12 + width)
+    if n > GRANT_MOST or n % 1 > 0 then return false end
     local head, name = 11 + by, 11 + by + 12 * n
     for token = first, first + n - 1 do
       if bits % 2 == 1 then
@@ -29,6 +32,7 @@ do -- what is local here is not counted: a script may have 200 locals
       end
       bits, head, name = math.floor(bits / 2), head + 12, name + width
     end
+    return true
   end
 
   -- take_out takes out those whose bits are set in out. A grant without its text is damage, and goes.
@@ -43,13 +47,11 @@ do -- what is local here is not counted: a script may have 200 locals
       if g.out > 0 then
         n = n + 1
         local score = number(g.till)
-        if texts[n] then
-          granted.read(g.first, texts[n], g.out, function(id, m, progress)
-            changes[#changes + 1], changes[#changes + 2] = "\1" .. id, progress
-            leases[#leases + 1], leases[#leases + 2] = score, m
-          end)
-        end
-        g.open = texts[n] and g.open - g.out or 0
+        local whole = texts[n] and granted.read(g.first, texts[n], g.out, function(id, m, progress)
+          changes[#changes + 1], changes[#changes + 2] = "\1" .. id, progress
+          leases[#leases + 1], leases[#leases + 2] = score, m
+        end)
+        g.open = whole and g.open - g.out or 0
         g.out = 0
         if g.open == 0 then gone[#gone + 1] = fields[n] end
       end

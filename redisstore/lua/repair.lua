@@ -142,13 +142,13 @@ do -- what is local here is not counted: a script may have 200 locals
   -- left it since is still leased, as far as anybody can tell.
   function check_grant(token, text)
     if not broken("lease without place") then return end
-    local first = unpick(">I7", token)
-    granted.read(first, text, 2 ^ GRANT_MOST - 1, function(id, m, progress)
+    local function lease(id, m, progress)
       local r = load(id)
       if r and member(r) == m and not call("HGET", RECORDS, "\1" .. id) and not score(PLACES, m) then
         call("HSET", RECORDS, "\1" .. id, progress)
       end
-    end)
+    end
+    if #token == 7 then granted.read(unpick(">I7", token), text, 2 ^ GRANT_MOST - 1, lease) end
     call("HDEL", RECORDS, "\4" .. token)
   end
 

@@ -59,9 +59,9 @@ do
       else
         local text = got[held.slot]
         if not held.ids then
-          all = text and held.till > now
+          local by = text and #text > 10 and unpick(">I2", text, 7)
+          all = by and #text >= by + 10 and held.till > now -- else it is damaged, or over
           if not all then break end
-          local by = unpick(">I2", text, 7)
           held.width = unpick(">I2", text, by + 9)
           held.ids = by + 11 + 12 * (#text - by - 10) / (12 + held.width)
           touched[#touched + 1] = held

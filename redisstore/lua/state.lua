@@ -59,6 +59,7 @@ if stored[3] then paused, expire_in, max_deliveries = unpick(">BI6I4", stored[3]
 -- for each record that is still in it. What it holds is in records, see grants.lua.
 local GRANT, GRANT_SIZE, GRANT_MOST, MOST_GRANTS = ">I7I6I6", 19, 48, 32
 local grants = stored[4] or ""
+if #grants % GRANT_SIZE ~= 0 then grants = "" end -- damage: Repair finds them in records
 
 -- The scripts for queues without keys, bounds and retention are a part of those for all queues.
 if not KEYS[10] and mask(in_use, USE_WHOLE) ~= 0 then return redis.error_reply("BIDEWHOLE") end

@@ -13,17 +13,28 @@ import (
 // Generate returns the random program of a seed. It uses few ids and few durations, so that its
 // steps meet: leases end when records are due, ids come back in every state. One program in three
 // leaves keys, bounds and retention alone, as most queues do; half of those are calm, so that what an
-// engine does in a shorter way for ordinary calls meets what it does not.
+// engine does in a shorter way for ordinary calls meets what it does not. One in ten is a drain, where claims
+// bring many records at once and each call is about some of them.
 func Generate(seed uint64, steps int) Program {
 	g := generator{Rand: rand.New(rand.NewPCG(seed, 0))}
 	g.plain = g.IntN(3) == 0
 	g.calm = g.plain && g.IntN(2) == 0
+	g.drain = !g.plain && g.IntN(6) == 0
+	if g.drain {
+		g.plain = g.IntN(4) > 0 // else the queue gets keys and bounds while it is drained
+	}
 	g.keyed = 1 + g.IntN(3)
 	p := make(Program, steps)
 	for i := range p {
 		if p[i] = g.op(); g.calm {
 			g.calmDown(&p[i])
 		}
+		if g.drain {
+			g.enlarge(&p[i])
+		}
+	}
+	if g.drain {
+		return p
 	}
 	if !g.plain && g.IntN(3) == 0 {
 		p[0] = Op{Do: "configure", Set: "Ordered", N: 1}
@@ -38,6 +49,7 @@ type generator struct {
 	*rand.Rand
 	plain bool // without keys and what is made for them
 	calm  bool // most records are new, of one priority, and acknowledged in time
+	drain bool // claims bring many records
 	keyed int  // one record in so many has a key
 }
 
@@ -140,6 +152,43 @@ func (g generator) calmDown(op *Op) {
 		*op = Op{Do: "resume", After: op.After}
 	}
 }
+
+// enlarge makes a step one of a drain: of the records of a claim, most of which are alike, some are settled,
+// extended, canceled, edited, replaced or left to end.
+func (g generator) enlarge(op *Op) {
+	op.After = sometimes(g, 4, op.After)
+	op.Key, op.Keys, op.Except = sometimes(g, 8, op.Key), nil, nil
+	for i := range op.IDs {
+		op.IDs[i] = fmt.Sprint(g.IntN(drained))
+	}
+	switch op.Do {
+	case "enqueue":
+		for range g.IntN(drained) {
+			op.IDs = append(op.IDs, fmt.Sprint(g.IntN(drained)))
+		}
+		op.Prio, op.ExpireIn, op.DedupFor = sometimes(g, 12, op.Prio), sometimes(g, 8, op.ExpireIn), sometimes(g, 4, op.DedupFor)
+		op.Delay = sometimes(g, 4, op.Delay)
+	case "edit":
+		op.Prio = sometimes(g, 4, op.Prio)
+	case "claim":
+		op.N, op.Bytes, op.Group = 1+g.IntN(drained), 0, false
+		op.Lease = pick[time.Duration](g, 10, 50, 200, 1000) * time.Millisecond
+	case "ack", "retry", "release", "return", "bury", "expire", "extend":
+		op.Back = make([]int, 1+g.IntN(drained/2))
+		for i := range op.Back {
+			op.Back[i] = g.IntN(drained)
+		}
+	case "purge", "redrive", "list":
+		op.N = 1 + g.IntN(drained/2)
+	case "configure", "pause", "queueExpiry":
+		if g.IntN(3) > 0 {
+			*op = Op{Do: "resume", After: op.After}
+		}
+	}
+}
+
+// drained is the number of ids in a drain.
+const drained = 90
 
 func (g generator) op() Op {
 	op := Op{After: sometimes(g, 2, pick[time.Duration](g, 1, 5, 10, 10, 20, 50, 200)*time.Millisecond)}
