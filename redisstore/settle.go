@@ -94,22 +94,23 @@ func (s *Store) answers(ctx context.Context, sc *script, at shard, head []string
 	return text, nil
 }
 
-// settleAt sends two arguments for each of some receipts to one shard, and returns those that are lost.
-func (s *Store) settleAt(ctx context.Context, sc *script, at shard, head []string, which []int, each func(i int) (string, string)) ([]int, error) {
-	var lost []int
-	for left := which; len(left) > 0; {
+// settleAt sends two arguments for each of some receipts to one shard, and returns those that are lost. An error says
+// nothing about the first done of them, which were answered before.
+func (s *Store) settleAt(ctx context.Context, sc *script, at shard, head []string, which []int, each func(i int) (string, string)) (lost []int, done int, err error) {
+	for done < len(which) {
+		left := which[done:]
 		answers, err := s.answers(ctx, sc, at, head, left, each)
 		if err != nil {
-			return nil, err
+			return lost, done, err
 		}
 		for n := range len(answers) {
 			if answers[n] == 0 {
 				lost = append(lost, left[n])
 			}
 		}
-		left = left[len(answers):]
+		done += len(answers)
 	}
-	return lost, nil
+	return lost, done, nil
 }
 
 // perQueue sends two arguments a receipt, one call for each queue and all of them at once, and
@@ -134,10 +135,13 @@ func (s *Store) perQueue(ctx context.Context, sc *script, head []string, rs []st
 		if s.spreadOf(queue) != nil {
 			left, errs[k] = s.settleSpread(ctx, sc, queue, head, rs, members[queue], each)
 		} else {
-			left, errs[k] = s.settleAt(ctx, sc, shard{name: queue}, head, members[queue], each)
-			if other, ok := errors.AsType[*layoutError](errs[k]); ok { // before the first was settled
+			var done int
+			left, done, errs[k] = s.settleAt(ctx, sc, shard{name: queue}, head, members[queue], each)
+			if other, ok := errors.AsType[*layoutError](errs[k]); ok {
 				if errs[k] = s.learn(ctx, queue, other); errs[k] == nil {
-					left, errs[k] = s.settleSpread(ctx, sc, queue, head, rs, members[queue], each)
+					var more []int
+					more, errs[k] = s.settleSpread(ctx, sc, queue, head, rs, members[queue][done:], each)
+					left = append(left, more...)
 				}
 			}
 		}
