@@ -68,7 +68,7 @@ fuzz:
 
 ## programs: N (2000) random programs against each engine, with their seed and what they met
 programs:
-	BIDE_PROGRAMS=$(N) $(GO) test -count=1 -timeout 60m -v -run '^Test(Engine|ConformanceInMemory|SpreadPrograms)$$/^Programs$$' \
+	BIDE_PROGRAMS=$(N) $(GO) test -count=1 -timeout 60m -v -run '^Test(Engine|ConformanceInMemory)$$/^Programs$$|^TestSpreadPrograms$$' \
 		./memstore ./pebblestore ./redisstore
 
 ## bench: bide beside asynq, every workload, under five minutes; writes docs/benchmarks.md

@@ -5,6 +5,7 @@ package storagetest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,7 +67,7 @@ func (m *spreadMachine) step(ctx context.Context, op Op) string {
 		_, err := m.got.Engine.Configure(ctx, m.got.Queue, storage.ConfigEdit{Shards: &op.N})
 		m.moves = m.moves || op.N > 1
 		m.got.Now = m.want.Now
-		if category(err) == storage.ErrConflict { // too many changes
+		if errors.Is(err, storage.ErrConflict) { // too many changes
 			return ""
 		}
 		return assert.Diff(err, nil)
@@ -219,7 +220,7 @@ func (m *spreadMachine) fits(op Op, got storage.Claimed) string {
 // some purges, redrives or tells of the dead. Redriving is refused while records may lie elsewhere. R20
 func (m *spreadMachine) some(ctx context.Context, op Op) string {
 	got := m.got.Do(ctx, op)
-	if op.Do == "redrive" && got.Err == storage.ErrConflict && m.moves {
+	if op.Do == "redrive" && errors.Is(got.Err, storage.ErrConflict) && m.moves {
 		return ""
 	}
 	if op.Do == "redrive" && len(op.IDs) > 0 {
@@ -260,8 +261,8 @@ func (m *spreadMachine) configure(ctx context.Context, op Op) string {
 	}
 	got := m.got.Do(ctx, op)
 	for _, m.want.Queue = range m.names {
-		if want := m.do(ctx, op); want.Err != got.Err {
-			return fmt.Sprintf("got %v, want %v of %s", got.Err, want.Err, m.want.Queue)
+		if diff := assert.Diff(got.Err, m.do(ctx, op).Err); diff != "" {
+			return diff
 		}
 	}
 	return ""
