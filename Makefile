@@ -67,7 +67,7 @@ fuzz-short:
 
 ## programs: N (2000) random programs against each engine, with their seed and what they met
 programs:
-	BIDE_PROGRAMS=$(N) $(GO) test -count=1 -timeout 60m -v -run '^Test(Engine|ConformanceInMemory)$$/^Programs$$' \
+	BIDE_PROGRAMS=$(N) $(GO) test -count=1 -timeout 60m -v -run '^Test(Engine|ConformanceInMemory)$$/^Programs$$|^TestSpreadPrograms$$' \
 		./memstore ./pebblestore ./redisstore
 
 ## bench: bide beside asynq, every workload, under five minutes; writes docs/benchmarks.md

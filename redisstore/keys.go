@@ -37,3 +37,17 @@ func listKey(namespace string) string { return "bide:{" + namespace + "}:queues"
 func QueueKeys(namespace, queue string) []string {
 	return queueKeys(cmp.Or(namespace, defaultNamespace), queue)
 }
+
+// ShardKeys is QueueKeys for all shards that may hold anything, those that the queue is leaving included. Which
+// these are is known by what stands in the field v of the first of QueueKeys, "" if there is none.
+func ShardKeys(namespace, queue, v string) ([]string, error) {
+	l, err := parseLayout(queue, v)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, at := range l.shards {
+		keys = append(keys, queueKeys(cmp.Or(namespace, defaultNamespace), at.name)...)
+	}
+	return keys, nil
+}

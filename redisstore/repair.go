@@ -27,11 +27,24 @@ func (s *Store) Repair(ctx context.Context, now time.Time, queue string, r stora
 		return storage.Repaired{}, err
 	}
 	var done storage.Repaired
+	if err := s.open(ctx); err != nil {
+		return done, err
+	}
+	lost := false
+	if r.After == "" {
+		var err error
+		if lost, err = s.findLayout(ctx, queue, r.DryRun); err != nil {
+			return done, err
+		}
+	}
 	err := s.over(ctx, queue, func(l *layout) error {
 		var err error
 		done, err = s.repairSpread(ctx, now, queue, l, r)
 		return err
 	})
+	if lost {
+		done.Fixes = append(done.Fixes, storage.Fix{What: "queue without its layout", Count: 1})
+	}
 	return done, err
 }
 

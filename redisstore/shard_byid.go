@@ -54,7 +54,7 @@ func (s *Store) find(ctx context.Context, now time.Time, l *layout, id string) (
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if none != nil || live(&r) || !live(&best) && r.Enqueued.After(best.Enqueued) {
+		if none != nil || live(&r) || !live(&best) && r.Finished.After(best.Finished) {
 			best, at, none = r, i, nil
 		}
 		return nil

@@ -41,7 +41,7 @@ func (s *Store) settleLater(queue string) {
 				t.Stop()
 				return
 			}
-			if done, err := s.settleLayout(s.life, queue); err == nil && done {
+			if done, err := s.settleLayout(s.life, time.Time{}, queue); err == nil && done {
 				return
 			} else if err != nil && s.life.Err() == nil {
 				s.options.Logger.Warn("could not look whether messages have left their shards", "queue", queue, "error", err)
@@ -56,7 +56,7 @@ func (s *Store) settleLater(queue string) {
 // No key or id comes to a shard that is not its newest home: it can only leave. So what a scan does not find
 // there is not there, though records come and go meanwhile: the entry of a key, or of an id without one, stays
 // as long as it lives.
-func (s *Store) settleLayout(ctx context.Context, queue string) (bool, error) {
+func (s *Store) settleLayout(ctx context.Context, now time.Time, queue string) (bool, error) {
 	done := false
 	err := s.over(ctx, queue, func(l *layout) error {
 		if len(l.counts) == 1 {
@@ -64,7 +64,7 @@ func (s *Store) settleLayout(ctx context.Context, queue string) (bool, error) {
 			return nil
 		}
 		for i := range l.shards {
-			if free, err := s.isFree(ctx, l, i); err != nil || !free {
+			if free, err := s.isFree(ctx, now, l, i); err != nil || !free {
 				return err
 			}
 		}
@@ -84,7 +84,7 @@ func (s *Store) settleLayout(ctx context.Context, queue string) (bool, error) {
 }
 
 // isFree says whether all that a shard has belongs there, by the newest count.
-func (s *Store) isFree(ctx context.Context, l *layout, i int) (bool, error) {
+func (s *Store) isFree(ctx context.Context, now time.Time, l *layout, i int) (bool, error) {
 	for _, what := range []string{"keys", "records"} {
 		away := false
 		err := s.scan(ctx, l.shards[i], what, func(kind, name, key string) (bool, error) {
@@ -95,7 +95,7 @@ func (s *Store) isFree(ctx context.Context, l *layout, i int) (bool, error) {
 			return false, err
 		}
 	}
-	m, err := s.run(ctx, shardFreeScript, l.shards[i], "", l.text)
+	m, err := s.run(ctx, shardFreeScript, l.shards[i], milli(now), l.text)
 	if err != nil {
 		return false, err
 	}

@@ -82,6 +82,48 @@ func TestFinishedRecordsMove(t *testing.T) {
 	assert.Equal(t, got, each)
 }
 
+// Calls by id mean the newest finished record, also if an older one was carried home behind it.
+func TestNewestOfFinishedRecordsThatMove(t *testing.T) {
+	t.Parallel()
+	s := openQuiet(t, redistest.Shared(t).URL())
+	queue := spreadQueue(t, s, 0, storage.ConfigEdit{})
+	ids := []string{"a", "b", "c", "d", "e", "f", "g", "h"} // most of them have another home than the first shard
+	bury := func() {
+		for left := len(ids); left > 0; {
+			var ss []storage.Settlement
+			for _, r := range take(t, s, queue, left) {
+				ss = append(ss, storage.Settlement{Receipt: r.Receipt(queue), Verdict: storage.Bury})
+			}
+			_, err := s.Settle(t.Context(), time.Time{}, ss)
+			assert.NoError(t, err)
+			left -= len(ss)
+		}
+	}
+	for _, body := range []string{"older", "newer"} {
+		for _, id := range ids {
+			put(t, s, queue, storage.Record{ID: id, Body: []byte(body)})
+		}
+		if body == "newer" {
+			assert.Equal(t, repairAll(t, s, queue), 0) // carries the older ones home
+			assert.Equal(t, s.layoutOf(queue).counts, []int{5})
+		}
+		bury()
+		_, err := s.Configure(t.Context(), queue, storage.ConfigEdit{Shards: new(5)})
+		assert.NoError(t, err)
+	}
+	for _, id := range ids {
+		r, err := s.Get(t.Context(), time.Time{}, queue, id)
+		assert.NoError(t, err)
+		assert.Equal(t, string(r.Body), "newer")
+		b, err := s.Redrive(t.Context(), time.Time{}, queue, storage.Filter{State: storage.Dead, ID: id, Limit: 1})
+		assert.NoError(t, err)
+		assert.Equal(t, b.Count, 1)
+		r, err = s.Get(t.Context(), time.Time{}, queue, id)
+		assert.NoError(t, err)
+		assert.Equal(t, string(r.Body), "newer")
+	}
+}
+
 // A dedup window stays where it was begun, and keeps the older count until it has ended.
 func TestWindowsOutliveAChangeOfShards(t *testing.T) {
 	t.Parallel()

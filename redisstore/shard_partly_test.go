@@ -4,7 +4,6 @@ package redisstore
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -134,52 +133,6 @@ func TestCarriedTwice(t *testing.T) {
 	assert.Equal(t, repairAll(t, s, queue), 0)
 }
 
-// R5: what a settlement has ended before the number of shards changed under it is not lost.
-func TestShardsChangeWithinASettlement(t *testing.T) {
-	t.Parallel()
-	for _, from := range []int{0, 3} {
-		t.Run(fmt.Sprint(from), func(t *testing.T) {
-			t.Parallel()
-			s, other := openQuiet(t, redistest.Shared(t).URL()), openQuiet(t, redistest.Shared(t).URL())
-			queue := spreadQueue(t, s, from, storage.ConfigEdit{Ordered: new(true)})
-			key, nobody := "a", "nobody" // two runs that go back are too much for one call, of one shard
-			for home(key, max(from, 1)) != home("b", max(from, 1)) {
-				key += "a"
-			}
-			for home(nobody, max(from, 1)) != home("b", max(from, 1)) {
-				nobody += "y"
-			}
-			var rs []storage.Receipt
-			for _, key := range []string{key, "b"} {
-				for i := range 600 {
-					put(t, s, queue, storage.Record{ID: key + strconv.Itoa(i), Key: key})
-				}
-			}
-			for len(rs) < 2 {
-				c, err := s.Claim(t.Context(), time.Time{}, storage.Claim{Queue: queue, Limit: 600, Group: true, Lease: time.Minute})
-				assert.NoError(t, err)
-				assert.Equal(t, len(c.Records), 600)
-				rs = append(rs, c.Records[0].Receipt(queue))
-			}
-			rs = append(rs, storage.Receipt{Queue: queue, ID: nobody, Token: 7})
-			words := settleWords([]storage.Settlement{
-				{Receipt: rs[0], Verdict: storage.Release}, {Receipt: rs[1], Verdict: storage.Release}, {Receipt: rs[2], Verdict: storage.Ack},
-			})
-			asked := 0
-			lost, err := s.perQueue(t.Context(), settleScript, []string{""}, rs, func(i int) (string, string) {
-				if asked++; asked == 4 { // the second call, after two of three were answered
-					_, err := other.Configure(t.Context(), queue, storage.ConfigEdit{Shards: new(2)})
-					assert.NoError(t, err)
-				}
-				return rs[i].ID, words[i]
-			})
-			assert.NoError(t, err)
-			assert.True(t, asked > 4, asked)
-			assert.Equal(t, lost, rs[2:])
-		})
-	}
-}
-
 // A queue that has lost its layout, when a call begins anew because of that, has one shard.
 func TestALayoutThatIsGone(t *testing.T) {
 	t.Parallel()
@@ -210,7 +163,7 @@ func TestNoShardIsLeftWithARecord(t *testing.T) {
 	server.Do(t, "DEL", s.keysOf(shardName(queue, home(key, 8)))[9]) // keys
 	_, err := s.Configure(t.Context(), queue, storage.ConfigEdit{Shards: new(1)})
 	assert.NoError(t, err)
-	done, err := s.settleLayout(t.Context(), queue)
+	done, err := s.settleLayout(t.Context(), time.Time{}, queue)
 	assert.NoError(t, err)
 	assert.True(t, !done)
 	assert.True(t, repairAll(t, s, queue) > 0)

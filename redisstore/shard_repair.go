@@ -9,8 +9,45 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/bidemq/bide/storage"
 )
+
+// findLayout looks for a layout that the first shard has lost, or has an older one of, in every shard that a queue
+// may have: without it, who has not known of the others would never ask them. The newest is the layout, and the first
+// shard gets it unless this is a dry run. It reports whether there was one.
+func (s *Store) findLayout(ctx context.Context, queue string, dry bool) (bool, error) {
+	gets := make([]rueidis.Completed, 0, storage.MaxShards)
+	for i := 1; i < storage.MaxShards; i++ {
+		gets = append(gets, s.client.B().Hget().Key(s.keys(shardName(queue, i))[0]).Field("v").Build())
+	}
+	newest, at := newLayout(queue, 0, []int{1}), 0
+	for i, m := range s.client.DoMulti(ctx, gets...) {
+		stored, err := m.ToString()
+		if rueidis.IsRedisNil(err) {
+			continue
+		}
+		if err != nil {
+			return false, s.wrap(ctx, err, "repair", queue)
+		}
+		l, err := parseLayout(queue, stored)
+		if err != nil {
+			return false, err
+		}
+		if l.version > newest.version {
+			newest, at = l, i+1
+		}
+	}
+	first, _, err := s.truth(ctx, queue) // which is never older than what another shard had before
+	if err != nil || newest.version <= first.version {
+		return false, err
+	}
+	if dry {
+		return true, nil
+	}
+	return true, s.learn(ctx, queue, &layoutError{at: shard{name: shardName(queue, at)}, stored: newest.stored})
+}
 
 // repairSpread makes one step, in one shard after the other.
 func (s *Store) repairSpread(ctx context.Context, now time.Time, queue string, l *layout, r storage.Repair) (storage.Repaired, error) {
@@ -35,7 +72,7 @@ func (s *Store) repairSpread(ctx context.Context, now time.Time, queue string, l
 		if r.DryRun {
 			return done, nil
 		}
-		if _, err := s.settleLayout(ctx, queue); err != nil {
+		if _, err := s.settleLayout(ctx, now, queue); err != nil {
 			return done, err
 		}
 		return done, s.relist(ctx, queue)

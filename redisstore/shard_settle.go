@@ -25,7 +25,7 @@ func (s *Store) settleSpread(ctx context.Context, sc *script, queue string, head
 	var lost, settled []int
 	err := s.over(ctx, queue, func(l *layout) error {
 		for len(search.left) > 0 {
-			groups, gone := search.next(l, &sp.claimed, rs)
+			groups, gone := search.next(l, &sp.claimed, rs, sp.ordered())
 			lost = append(lost, gone...)
 			answers := make([]answer, len(groups))
 			var all sync.WaitGroup
@@ -104,13 +104,19 @@ type group struct {
 	which []int
 }
 
-// next returns whom to ask about which receipts, and those that nobody is left to be asked about.
-func (f *search) next(l *layout, known *claimed, rs []storage.Receipt) (groups []group, gone []int) {
+// next returns whom to ask about which receipts, and those that nobody is left to be asked about. In an ordered
+// queue the receipts of a key are to be settled in their order, so if any is to be looked for, all are asked about
+// together, in one shard after the other. R11
+func (f *search) next(l *layout, known *claimed, rs []storage.Receipt, ordered bool) (groups []group, gone []int) {
 	var at [storage.MaxShards]int // index into groups, from 1
+	together := ordered && slices.ContainsFunc(f.left, func(i int) bool {
+		_, ok := known.of(rs[i])
+		return !ok
+	})
 	for _, i := range f.left {
 		shard, ok := known.of(rs[i])
-		if f.sure[i] = ok && shard < len(l.shards) && len(f.asked[i]) == 0; !f.sure[i] {
-			shard = f.elsewhere(l, i, rs[i].ID)
+		if f.sure[i] = ok && !together && shard < len(l.shards) && len(f.asked[i]) == 0; !f.sure[i] {
+			shard = f.elsewhere(l, i, rs[i].ID, together)
 		}
 		if shard < 0 {
 			gone = append(gone, i)
@@ -126,10 +132,11 @@ func (f *search) next(l *layout, known *claimed, rs []storage.Receipt) (groups [
 	return groups, gone
 }
 
-// elsewhere returns the next shard to be asked about an id, -1 if there is none.
-func (f *search) elsewhere(l *layout, i int, id string) int {
+// elsewhere returns the next shard to be asked about an id, which is the same for all that are asked about together;
+// -1 if there is none.
+func (f *search) elsewhere(l *layout, i int, id string, together bool) int {
 	for _, shard := range l.homes(id) {
-		if !slices.Contains(f.asked[i], shard) {
+		if !together && !slices.Contains(f.asked[i], shard) {
 			return shard
 		}
 	}

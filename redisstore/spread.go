@@ -44,6 +44,13 @@ func (sp *spread) know(l *layout, c storage.QueueConfig) {
 	}
 }
 
+// ordered says whether the queue keeps the order of keys.
+func (sp *spread) ordered() bool {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.config.Ordered
+}
+
 // spreadOf returns what is known about a queue that is spread, nil about every other.
 func (s *Store) spreadOf(queue string) *spread {
 	if v, ok := s.spreads.Load(queue); ok {

@@ -133,7 +133,7 @@
 //     names a message together with its key, and whoever enqueues it again gives the same; the claim order,
 //     the turns of keys, the sequences and what a call works off are those of each shard; MaxLen, RetainCount,
 //     RetainBytes and DeadCount are divided over the shards, rounded up; one Settle ends leases shard by shard;
-//     Ordered changes only in one shard; and Redrive is refused with ErrConflict while records move.
+//     instants are those of the shard, and Claimed.Now is the latest of those asked; Ordered changes only in one shard; and Redrive is refused with ErrConflict while records move.
 //
 // # Identity
 //

@@ -4,6 +4,7 @@ package doctor_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -82,6 +83,32 @@ func TestQueuesInRedis(t *testing.T) {
 	found, _, err = q.Look(t.Context())
 	assert.NoError(t, err)
 	one(t, found, "big key")
+}
+
+// All shards of a queue are looked at, those too that it is leaving.
+func TestShardsOfAQueue(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, good()...)
+	engine, err := redisstore.Open(t.Context(), server.URL())
+	assert.NoError(t, err)
+	t.Cleanup(func() { _ = engine.Close() })
+	const each = 10_000
+	recs := make([]storage.Record, 0, 100)
+	for i := range cap(recs) {
+		recs = append(recs, storage.Record{ID: strconv.Itoa(i), Body: make([]byte, each), Delay: time.Hour})
+	}
+	for _, shards := range []int{8, 2} {
+		_, err = engine.Configure(t.Context(), "spread", storage.ConfigEdit{Shards: &shards})
+		assert.NoError(t, err)
+		_, err = engine.Enqueue(t.Context(), time.Time{}, "spread", recs)
+		assert.NoError(t, err)
+		q := doctor.Queues{Engine: engine, Memory: &doctor.Memory{Client: connect(t, server.URL())}, Limits: patient()}
+		q.Limits.Key = each
+		found, census, err := q.Look(t.Context())
+		assert.NoError(t, err)
+		assert.True(t, census.Bytes > int64(each*len(recs)), census.Bytes)
+		one(t, found, "big key")
+	}
 }
 
 func lapsed(ctx context.Context, engine storage.Engine) int64 {

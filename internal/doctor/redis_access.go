@@ -14,7 +14,7 @@ import (
 // have. A K stands for a key of a queue and a C for the channel of a process.
 var commands = []string{
 	"EVALSHA 0 1 K", "EVAL return 1 K", "PING", "TIME", "INFO", "SUBSCRIBE C", "PUBLISH C x",
-	"EXISTS K", "PEXPIRE K 1000",
+	"EXISTS K", "PEXPIRE K 1000", "DEL K",
 	"HGET K f", "HMGET K f", "HSET K f v", "HDEL K f", "HEXISTS K f", "HSCAN K 0", "HLEN K",
 	"ZADD K 0 m", "ZCARD K", "ZCOUNT K 0 1", "ZMSCORE K m", "ZRANGE K 0 1", "ZRANGEBYLEX K - +", "ZREM K m", "ZLEXCOUNT K - +", "ZREVRANGEBYSCORE K 1 0",
 	"ZREMRANGEBYRANK K 0 0", "ZREMRANGEBYSCORE K 0 0", "ZREVRANGE K 0 1", "ZREVRANGEBYLEX K + -", "ZSCAN K 0", "ZSCORE K m",

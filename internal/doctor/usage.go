@@ -29,9 +29,18 @@ type usage struct {
 	waiting int64  // processes that wait for messages
 }
 
-// of measures a queue. A server that refuses is passed over.
+// of measures a queue, in all its shards. A server that refuses is passed over.
 func (m *Memory) of(ctx context.Context, name string) (u usage, err error) {
-	for _, key := range redisstore.QueueKeys(m.Namespace, name) {
+	meta := redisstore.QueueKeys(m.Namespace, name)[0]
+	layout, err := m.Client.Do(ctx, m.Client.B().Hget().Key(meta).Field("v").Build()).ToString()
+	if err != nil && !rueidis.IsRedisNil(err) && !refused(err) {
+		return u, err
+	}
+	keys, err := redisstore.ShardKeys(m.Namespace, name, layout)
+	if err != nil {
+		return u, err
+	}
+	for _, key := range keys {
 		n, err := m.Client.Do(ctx, m.Client.B().MemoryUsage().Key(key).Samples(samples).Build()).AsInt64()
 		if err != nil && !refused(err) {
 			return u, err
@@ -41,9 +50,11 @@ func (m *Memory) of(ctx context.Context, name string) (u usage, err error) {
 			u.key, u.largest = key, n
 		}
 		if strings.HasSuffix(key, ":waiters") {
-			if u.waiting, err = m.Client.Do(ctx, m.Client.B().Zcard().Key(key).Build()).AsInt64(); err != nil && !refused(err) {
+			n, err := m.Client.Do(ctx, m.Client.B().Zcard().Key(key).Build()).AsInt64()
+			if err != nil && !refused(err) {
 				return u, err
 			}
+			u.waiting = max(u.waiting, n) // who waits does so in every shard
 		}
 	}
 	return u, nil

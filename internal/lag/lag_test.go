@@ -43,6 +43,20 @@ var engines = map[string]func(t *testing.T) storage.Engine{
 		assert.NoError(t, err)
 		return engine
 	},
+	"3 shards":  func(t *testing.T) storage.Engine { return spread(t, 3) },
+	"12 shards": func(t *testing.T) storage.Engine { return spread(t, 12) },
+}
+
+// spread opens a Cluster of three primaries on which the queues of the tests have so many shards.
+func spread(t *testing.T, shards int) storage.Engine {
+	t.Helper()
+	engine, err := redisstore.Open(t.Context(), redistest.StartCluster(t).URL())
+	assert.NoError(t, err)
+	for _, queue := range []string{"lag", "wake"} {
+		_, err := engine.Configure(t.Context(), queue, storage.ConfigEdit{Shards: &shards})
+		assert.NoError(t, err)
+	}
+	return engine
 }
 
 // Messages with dues spread over ten seconds reach their handlers within milliseconds and never

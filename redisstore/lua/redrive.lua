@@ -28,9 +28,7 @@ end
 
 if only_id ~= "" then
   if find(only_id) then return leave("live") end
-  local names = call("ZREVRANGEBYLEX", NAMES, "(" .. only_id .. "\1", "[" .. only_id .. "\0", "LIMIT", 0, 5000)
-  for _, name in ipairs(names) do
-    local m = string.sub(name, #only_id + 2) .. only_id
+  for _, m in ipairs(finished_of(only_id, 5000)) do
     local value = call("ZSCORE", DEAD, m) and call("HGET", RECORDS, "\3" .. m)
     if value then
       local finished, progress, blob = exhume(value)

@@ -2,7 +2,7 @@
 -- those that are open were begun by records that did.
 --
 -- KEYS  1-18  of the queue, see state.lua
--- ARGV  1     now     "", by the server's clock
+-- ARGV  1     now     instant, "" for the server's clock
 --       2     layout  that this is so under
 -- Returns {now, instant}: nothing of the shard belongs elsewhere from that instant on.
 

@@ -18,7 +18,8 @@ type Machine struct {
 	Queue  string
 	Now    time.Time
 
-	receipts []storage.Receipt // every one it got, oldest first
+	receipts []storage.Receipt      // every one it got, oldest first
+	keyOf    func(id string) string // nil if the step says the key
 }
 
 // NewMachine returns a machine at the first instant, in a queue that nobody else uses.
@@ -118,6 +119,9 @@ func (m *Machine) enqueue(ctx context.Context, op Op) (any, error) {
 		if op.Delay < 0 {
 			recs[i].Delay, recs[i].Due = 0, m.Now.Add(op.Delay)
 		}
+		if m.keyOf != nil {
+			recs[i].Key = m.keyOf(id)
+		}
 	}
 	results, err := m.Engine.Enqueue(ctx, m.Now, m.Queue, recs)
 	for i := range results {
@@ -186,7 +190,11 @@ func (m *Machine) keys(ctx context.Context, key string, limit int) (any, error) 
 
 // told tells of the first two untold dead.
 func (m *Machine) told(ctx context.Context) error {
-	page, err := m.Engine.List(ctx, m.Now, m.Queue, storage.Filter{State: storage.Dead, Untold: true, Limit: 2})
+	limit := 2
+	if m.keyOf != nil {
+		limit = storage.MaxBatch // which two are the first depends on the shards
+	}
+	page, err := m.Engine.List(ctx, m.Now, m.Queue, storage.Filter{State: storage.Dead, Untold: true, Limit: limit})
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type Op struct {
 	Back  []int         // extend and settlements: which receipts, 0 is the latest got, 1 the one before
 
 	Set string // configure: which field, N or Delay is its value
+	Via int    // which of several engines makes the step, see SpreadPrograms
 
 	State storage.State // list, purge
 	Desc  bool          // list, purge, redrive

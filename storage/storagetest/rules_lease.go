@@ -30,7 +30,8 @@ func r04OneLease(t *testing.T, h *harness) {
 	c := h.claim(10, 2*unit)
 	assert.Equal(t, len(c.Records), 1)
 	r := c.Records[0]
-	assert.Equal(t, r.Lease.Until, c.Now.Add(2*unit))
+	early := c.Now.Add(2 * unit).Sub(r.Lease.Until)
+	assert.True(t, early == 0 || h.now.IsZero() && early > 0 && early < unit, early) // one shard may be asked before another
 	assert.Equal(t, r.Lease.By, "tester")
 	assert.Equal(t, r.State, storage.Leased)
 	again := h.claim(10, time.Minute)
