@@ -74,7 +74,7 @@ func startSentinel(t testing.TB, host, port string) *Server {
 			"port " + own, "bind 127.0.0.1", "dir " + dir,
 			"sentinel monitor " + primaryName + " " + host + " " + port + " 2",
 			"sentinel down-after-milliseconds " + primaryName + " 1000",
-			"sentinel failover-timeout " + primaryName + " 5000", "",
+			"sentinel failover-timeout " + primaryName + " 3000", "",
 		}, "\n")
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
