@@ -4,6 +4,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"slices"
 	"math/bits"
 	"strings"
 	"testing"
@@ -304,6 +305,30 @@ func TestMoreThanGrantsHold(t *testing.T) {
 			assert.Equal(t, g.states(), []int64{0, 0, int64(n)})
 		})
 	}
+}
+
+// Where grants have no room, a few that are left in many make it, and many stay: taking them out would hold the server up.
+func TestStragglersMakeRoom(t *testing.T) {
+	t.Parallel()
+	const most, grants, size = 1536, 32, 48
+	g := newGranted(t, most+2*size)
+	var stragglers, others []storage.Record
+	for range grants {
+		recs := g.take(size)
+		stragglers, others = append(stragglers, recs[0]), append(others, recs[1:]...)
+	}
+	assert.Equal(t, g.inGrants(), most)
+	alone := g.take(size)
+	assert.Equal(t, g.inGrants(), most) // these have leases of their own
+	for half := range slices.Chunk(others, 800) {
+		assert.Equal(t, g.ack(half...), 0)
+	}
+	assert.Equal(t, g.inGrants(), grants)
+	last := g.take(size)
+	assert.Equal(t, g.inGrants(), 0) // the slow claim takes them out and makes none itself
+	assert.Equal(t, g.ack(alone...), 0)
+	assert.Equal(t, g.ack(append(stragglers, last...)...), 0)
+	assert.Equal(t, g.states(), []int64{0, 0, most + 2*size})
 }
 
 // The last ack leaves nothing behind, whatever order they come in.

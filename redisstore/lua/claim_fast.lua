@@ -6,6 +6,7 @@
 -- the progress is "" of those that nothing has happened to.
 
 do
+  local STRAGGLERS = 256 -- in grants: more are not taken out to make room, these leases have an end of their own
   local NEITHER = "\0\0\0\0\0\0\0\0\0\0\0\0"
   local used, self, limit, bytes = in_use, ARGV[6], tonumber(ARGV[2]), tonumber(ARGV[3])
   local again = mask(used, USE_AGAIN) ~= 0
@@ -36,7 +37,16 @@ do
   local n = found and math.min(#found, limit) or 0
   local room = MOST_GRANTS - #grants / GRANT_SIZE
   local few = n == 1 or n < 8 and room <= MOST_GRANTS / 2 -- or small claims would take the room of large ones
-  if not few and n > room * GRANT_MOST then found = nil end
+  if not few and n > room * GRANT_MOST then
+    local held = 0
+    for at = 1, #grants, GRANT_SIZE do
+      local _, _, open = unpick(GRANT, grants, at)
+      while open > 0 and held <= STRAGGLERS do
+        held, open = held + open % 2, math.floor(open / 2)
+      end
+    end
+    if held > STRAGGLERS then few = true else found = nil end -- to claim.lua, which takes out those few
+  end
   local reply = { now, 0, -1, 0 }
   if found and n > 0 then
     local till, by = now + tonumber(ARGV[4]), ARGV[5]
