@@ -4,8 +4,8 @@ package redisstore_test
 
 import (
 	"fmt"
-	"slices"
 	"math/bits"
+	"slices"
 	"strings"
 	"testing"
 	"time"
